@@ -28,13 +28,14 @@ from opencl_lab.drivers import icd, intel, pocl_serial, pretend
 from opencl_lab.drivers.pocl import prepared_cache
 from opencl_lab.drivers.pocl_target import repair_target
 from opencl_lab.drivers.probed import corrected
-from opencl_lab.drivers.processes import bound_threads, own_share
+from opencl_lab.drivers.processes import bound_threads, own_share, share_arena
 
 DeviceSpec: TypeAlias = str | int | Device | None
 """Argument of `select_device`."""
 KINDS = ("gpu", "accelerator", "cpu")
 DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
 """KiB of local memory that a kernel may declare, by compute capability; the driver reports 48."""
+SHARED_ARENA = 1 << 30  # bytes that may still be mapped, below which they are spared
 START_BYTES = 160 << 20
 """Bytes that PoCL 3.0 maps when it starts, with the LLVM that it is linked with."""
 SEE_HINT = "see `oclab devices`, and `oclab doctor` for what is missing"
@@ -176,6 +177,8 @@ def _discover() -> tuple[Device, ...]:
     check_process()
     if process_left() < START_BYTES and icd.pocl_libraries(os.environ):
         return ()  # PoCL would end the process
+    if process_left() < SHARED_ARENA:
+        share_arena()
     note_start()
     with prepared_cache(), pretend.limited_groups(), own_share():
         with bound_threads():  # before the loader starts PoCL

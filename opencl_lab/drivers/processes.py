@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import threading
@@ -25,6 +26,7 @@ AFFINITY, OPENMP = "POCL_AFFINITY", "OMP_PROC_BIND"
 TASKS, MARK = Path("/proc/self/task"), "oclab-bound"
 """Where the threads of this process are, and the name of those that are bound."""
 CPU_INFO = Path("/proc/cpuinfo")
+ARENA_MAX = -8  # of `mallopt`
 
 
 def cpu_fields() -> dict[str, str]:
@@ -129,3 +131,9 @@ def _bind(started: Sequence[Path]) -> None:
         for task, processor in zip(marked, allowed, strict=True):
             with suppress(OSError):  # the thread has ended, or that processor is not there
                 os.sched_setaffinity(task, {processor})
+
+
+def share_arena() -> None:
+    """Let all new threads allocate from one arena: glibc reserves 64 MiB of addresses for each."""
+    with suppress(OSError, AttributeError, TypeError):  # other systems have no such call
+        ctypes.CDLL(None).mallopt(ARENA_MAX, 1)

@@ -18,6 +18,7 @@ import pyopencl.tools
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.memory import host_memory
 from opencl_lab.core.plan import Buffer, Plan, Table, check_plan
 from opencl_lab.core.queues import MAKING, check_process, gate_of, within_gate
 from opencl_lab.drivers.discovery import device_of, select_device
@@ -45,16 +46,17 @@ class Session(Programs):
     def __init__(self, context: cl.Context, device: Device):
         super().__init__(context, device)
         self.staging = Staging(context, device.handle)
-        self._executables = ExecutableCache(
-            bytes_limit("OCLAB_KEPT_BYTES", HELD_SHARE * device.global_memory)
-        )
+        has: float = device.global_memory
+        if device.unified_memory:  # a container may have less
+            has = min(has, host_memory())
+        self._executables = ExecutableCache(bytes_limit("OCLAB_KEPT_BYTES", HELD_SHARE * has))
         self._tables: weakref.WeakValueDictionary[Table, DeviceTable] = (
             weakref.WeakValueDictionary()
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}  # copies of host arrays, by queue
         self._results: dict[int, QueuePool] = {}  # results and scratch memory, by queue
         self._locks: dict[int, AbstractContextManager[Any]] = {}
-        self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE * device.global_memory)
+        self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE * has)
         self.host_results = HostResults(self._most_idle)
         call_when_freeing(self.free)
 
