@@ -20,6 +20,7 @@ GRACE_SECONDS = 0.6
 """For the main thread to end by itself; it may be in C code, which no signal interrupts."""
 REPEAT_SECONDS = 0.3
 """Some senders repeat a signal; later than this, it asks to end at once."""
+HELD_SECONDS = 5.0  # for work that must be completed, which a disk may block
 UNDO_SECONDS = 0.4  # a lock that the main thread holds may keep files from being removed
 
 undo: dict[object, Callable[[], object]] = {}
@@ -41,6 +42,8 @@ class Command:
     """The exit status if it is told to end now; another one after its work is done."""
     told: float | None = None
     """When the first signal was handled."""
+    held = 0
+    """How many blocks that are running must be completed."""
     leaver: int | None = None
     """The thread that ends the process."""
 
@@ -70,13 +73,14 @@ def leave(status: int, said: str) -> None:
     """End the process at once, after everything was undone and `said` was said."""
     first = command.leaver is None
     command.leaver = command.leaver or get_ident()
-    start_new_thread(_end_late, (status, said))
+    with suppress(RuntimeError):  # Python 3.12 starts none while it ends
+        start_new_thread(_end_late, (status, said))
     while not first:  # another thread is ending it
         time.sleep(UNDO_SECONDS)
+    undo_all()
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # closed, or this handler has interrupted its writing
             stream.flush()
-    undo_all()
     _end(status, said)
 
 
@@ -122,7 +126,18 @@ def watch() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    os.register_at_fork(after_in_child=_forget)
     start_new_thread(_watch, (read,))
+
+
+def _forget() -> None:
+    """Leave a forked process without handlers, and its parent's files alone."""
+    signal.set_wakeup_fd(-1)
+    undo.clear()
+    for number in SIGNALS:
+        if signal.getsignal(number) is handle:
+            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, default)
 
 
 def _watch(read: int) -> None:
@@ -130,20 +145,24 @@ def _watch(read: int) -> None:
 
     while os.read(read, 1)[0] not in SIGNALS:
         pass
-    begin = time.monotonic()
+    begin = since = time.monotonic()
     left: float | None = GRACE_SECONDS
     while True:
         if select([read], [], [], left)[0]:
             again = os.read(read, 1)[0] in SIGNALS
-            if again and time.monotonic() > begin + REPEAT_SECONDS:
+            held = command.held and time.monotonic() < begin + HELD_SECONDS
+            if again and not held and time.monotonic() > begin + REPEAT_SECONDS:
                 interrupted()
+        elif command.held and time.monotonic() < begin + HELD_SECONDS:
+            time.sleep(0.05)
+            since = time.monotonic()  # the grace begins anew
         elif command.patient:
             left = None
             if command.told is None:
                 say("a running call must end before results are written; a second signal ends all")
         else:
             interrupted()
-        left = left and max(0.0, begin + GRACE_SECONDS - time.monotonic())
+        left = left if left is None else max(0.0, since + GRACE_SECONDS - time.monotonic())
 
 
 def _ignore() -> None:
@@ -169,7 +188,7 @@ def is_command() -> bool:
 
 
 if is_command():
-    atexit.register(_ignore)  # called last: from then on, Python has no handlers
+    atexit.register(_ignore)  # from its call on, Python soon has no handlers
     for number in SIGNALS:
         # The parent may have them ignored, as nohup has SIGHUP.
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):

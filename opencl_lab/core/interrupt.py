@@ -44,16 +44,19 @@ def held(late: list[int] | None = None) -> Iterator[None]:
         yield
         return
     came: list[int] = [] if late is None else late
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    numbers = SIGNALS if command.installed else SIGNALS[:1]  # others are for their own handlers
+    before = {number: signal.getsignal(number) for number in numbers}
     handlers = {number: handler for number, handler in before.items() if callable(handler)}
+    command.held += 1
     try:
         for number in handlers:
             signal.signal(number, lambda number, frame: came.append(number))
         yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number in came[:1] if late is None else ():
+        command.held -= 1
+        for number in reversed(handlers):  # Ctrl-C last, whose handler may raise
+            signal.signal(number, handlers[number])
+        for number in dict.fromkeys(came) if late is None else ():
             handlers[signal.Signals(number)](number, None)
 
 

@@ -28,7 +28,7 @@ GROUP_LIMITS = (
 """Files with the memory limit of a container, of both versions of control groups."""
 USED_NAMES = {"memory.max": "memory.current", "memory.limit_in_bytes": "memory.usage_in_bytes"}
 """The files beside them that say how much the group uses."""
-CACHED = ("inactive_file", "active_file")
+CACHED = ("inactive_file", "active_file", "slab_reclaimable")
 """What a group uses and gives back when it needs memory."""
 UNLIMITED = 1 << 60
 """The first version writes such a number where there is no limit."""
