@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -144,7 +145,6 @@ class Examination:
         self._threads = 0
         self._changed = threading.Condition()
         self._told = fresh  # `oclab selftest` shows each verdict itself, so nothing is told here
-        self._keeps = True
 
     def verdict(self, family: Family, templates: tuple[str, ...]) -> Verdict:
         """Return the verdict on a family and its templates; wait for it if it is not known yet."""
@@ -237,7 +237,7 @@ class Examination:
             found = Verdict(digest="", doubt=f"{type(error).__name__}: {error}")
         found = replace(found, seconds=round(time.monotonic() - begin, 3))
         if lasting and keep(self.device, {family: found}) is None:
-            self._tell_of_no_file()
+            _tell_of_no_file(verdict_file(self.device).parent)
         with self._changed:
             self._take(family, found)
             self._end(family)
@@ -282,10 +282,12 @@ class Examination:
             long = "minutes" if self.full else "seconds"
             _log.warning("first use of %s: its kernels are tested, for some %s", self.device, long)
 
-    def _tell_of_no_file(self) -> None:
-        """Say once that the verdicts cannot be kept."""
-        with self._changed:
-            keeps, self._keeps = self._keeps, False
-        if keeps:
-            folder = verdict_file(self.device).parent
-            _log.warning("%s can keep nothing, so each process tests its kernels again", folder)
+
+_keep_nothing: dict[Path, object] = {}
+
+
+def _tell_of_no_file(folder: Path) -> None:
+    """Say once that verdicts cannot be kept: a device and its serial side have a folder together."""
+    first = object()
+    if _keep_nothing.setdefault(folder, first) is first:
+        _log.warning("%s can keep nothing, so each process tests its kernels again", folder)
