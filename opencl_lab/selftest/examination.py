@@ -287,7 +287,7 @@ _keep_nothing: dict[Path, object] = {}
 
 
 def _tell_of_no_file(folder: Path) -> None:
-    """Say once that verdicts cannot be kept: a device and its serial side have a folder together."""
+    """Say once that verdicts cannot be kept: devices have one folder."""
     first = object()
     if _keep_nothing.setdefault(folder, first) is first:
         _log.warning("%s can keep nothing, so each process tests its kernels again", folder)

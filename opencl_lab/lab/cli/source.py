@@ -40,7 +40,7 @@ LABEL = re.compile(r"(?:case\b.*|\w+)\s*:")
 def source_command() -> None:
     """Print what would run here: each launch, and the OpenCL C of its kernels.
 
-    These kernels are neither built nor launched. With --pretend, it is what would run on such a GPU.
+    These kernels are neither built nor launched. With --pretend, they are those of such a GPU.
     """
 
 
