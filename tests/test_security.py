@@ -376,3 +376,9 @@ def test_few_of_many_names_are_printed(tmp_path):
     (tmp_path / "x.csv").write_text(",".join(f"a{n}" for n in range(300)) + "\n")
     with pytest.raises(InvalidProblem, match=r"a8, a9 and 290 more$"):
         read_array(f"{tmp_path}/x.csv:b")
+
+
+def test_a_name_with_a_line_end_cuts_no_message(tmp_path):
+    np.savez(tmp_path / "x.npz", **{"a\nb": np.ones(1), "c": np.ones(1)})
+    with pytest.raises(InvalidProblem, match=r"the arrays a\\nb, c; name one, as .*x.npz:a\\nb$"):
+        read_array(tmp_path / "x.npz")

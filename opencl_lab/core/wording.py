@@ -36,7 +36,7 @@ def listed(names: Collection[str]) -> str:
     """Return names with commas, of many or long ones the first."""
     first = [
         name if len(name) <= MOST_LETTERS else name[:MOST_LETTERS] + "..."
-        for name in list(names)[:MOST_NAMES]
+        for name in map(visible, list(names)[:MOST_NAMES])
     ]
     more = len(names) - len(first)
     return ", ".join(first) + (f" and {more:,} more" if more else "")

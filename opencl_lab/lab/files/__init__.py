@@ -15,7 +15,7 @@ import numpy as np
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.npy import Header, opened, read_header
 from opencl_lab.core.paths import check_target, write_target
-from opencl_lab.core.wording import counted, listed
+from opencl_lab.core.wording import counted, listed, visible
 from opencl_lab.lab.files.blocks import NpyFile, check_numbers, scratch_file
 from opencl_lab.lab.files.convert import convert
 from opencl_lab.lab.files.pictures import check_picture, read_picture, write_picture
@@ -188,7 +188,7 @@ def _read_member(path: Path, part: str, shown: str) -> np.ndarray[Any, Any]:
             raise ValueError("it holds no array")
         first = next(iter(there))
         if part not in there and (part or len(there) != 1):
-            hint = f", and no {part!r}" if part else f"; name one, as {shown}:{first}"
+            hint = f", and no {part!r}" if part else f"; name one, as {shown}:{visible(first)}"
             raise ValueError(f"it holds the arrays {listed(there)}{hint}")
         name = f"{shown}:{part}" if part else shown
         member = archive.getinfo(there[part or first])
