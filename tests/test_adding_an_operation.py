@@ -88,10 +88,10 @@ def test_the_tuner_takes_it(example):
     assert result.best is not None and not result.failures
 
 
-def oclab(*arguments, folder):
+def python(*arguments, folder, path=ROOT):
     done = subprocess.run(
-        [sys.executable, str(EXAMPLE), *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": str(path)},
         cwd=folder,
         capture_output=True,
         text=True,
@@ -100,6 +100,10 @@ def oclab(*arguments, folder):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def oclab(*arguments, folder):
+    return python(str(EXAMPLE), *arguments, folder=folder)
 
 
 @pytest.mark.full
@@ -224,13 +228,4 @@ def test_an_algorithm_in_three_steps(tmp_path):
     assert solver.count(line) == 1
     added = f'{line}        "rank": "opencl_lab.ops.sort.rank:Rank",\n'
     (sort / "solver.py").write_text(solver.replace(line, added))
-    done = subprocess.run(
-        [sys.executable, "-c", USES_OF_RANK],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    python("-c", USES_OF_RANK, folder=tmp_path, path=tmp_path)
