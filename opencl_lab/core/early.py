@@ -126,7 +126,8 @@ def watch() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    os.register_at_fork(after_in_child=_forget)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forget)
     start_new_thread(_watch, (read,))
 
 
