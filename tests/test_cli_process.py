@@ -66,12 +66,12 @@ def test_ctrl_c_is_one_line_and_130(tmp_path):
 
 
 STARTED = """
-import atexit, hashlib, signal, sys, threading, time
+import atexit, hashlib, os, signal, sys, threading, time
 from pathlib import Path
 for number in (signal.SIGHUP, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)  # nohup has them ignored
 from opencl_lab.__main__ import main
-from opencl_lab.core.interrupt import scratch_folder
+from opencl_lab.core.interrupt import held, scratch_folder
 from opencl_lab.core.paths import write_target
 from opencl_lab.lab.cli.devices import devices_command
 from opencl_lab.lab.engine.explore import Exploration, grid
@@ -99,6 +99,19 @@ def run(**given):
             Exploration(lambda number: number and now("C")).run(grid([0, 1]))
         elif how == "end":
             atexit.register(now, "python")
+        elif how == "held":
+            with held():
+                print("now", flush=True)
+                time.sleep(1)  # longer than other work is waited for
+                Path("whole.txt").touch()
+        elif how == "fork":
+            child = os.fork()
+            if not child:
+                signal.raise_signal(signal.SIGTERM)
+                os._exit(0)
+            print("now", flush=True)
+            time.sleep(1)
+            print(os.WTERMSIG(os.waitpid(child, 0)[1]))
         else:
             now(how)
     return 0
@@ -163,6 +176,21 @@ def test_results_that_are_only_in_memory_wait_for_a_running_call(started, tmp_pa
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=30) == ("", "oclab: interrupted\n")
     assert process.returncode == 130 and not list((tmp_path / "work").iterdir())
+
+
+def test_work_that_must_be_completed_is(started, tmp_path):
+    process = started("held")
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=30) == ("", "oclab: interrupted\n")
+    assert process.returncode == 130
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["whole.txt"]
+
+
+def test_a_signal_for_a_fork_ends_the_fork_alone(started, tmp_path):
+    process = started("fork")
+    output, _ = process.communicate(timeout=30)
+    assert (output, process.returncode) == (f"{signal.SIGTERM}\n", 0)
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["result.txt"]
 
 
 def test_a_signal_at_the_end_changes_nothing(started, tmp_path):
