@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 from mako.lookup import TemplateLookup
@@ -125,29 +122,13 @@ def test_our_own_templates_are_as_strict(template, tmp_path, monkeypatch):
         render("planted.cl.mako", {"A": 1})
 
 
-def test_our_own_templates_are_read_once_unless_one_develops(template, tmp_path, monkeypatch):
+def test_our_own_templates_are_read_once(template, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(module, "DEVELOP", False)
     name = "edited.cl.mako"
-
-    def text(body):
+    for body in ("first", "second"):
         template(body, name)
-        return render(name, {}).text, module.is_watched((name,))
-
-    assert text("first") == text("second") == ("first", False)
-    monkeypatch.setattr(module, "DEVELOP", True)
-    assert text("third") == ("third", True) and text("fourth") == ("fourth", True)
-    assert module.kernel_digest((name,)) == module.digest_now((name,))
-    monkeypatch.setattr(module, "DEVELOP", False)
-    assert text("fifth") == ("fourth", False)
+        assert render(name, {}).text == "first" and not module.is_watched((name,))
     assert module.kernel_digest((name,)) != module.digest_now((name,))
-
-
-@pytest.mark.parametrize("value", ["", "0", "off", "1"])
-def test_the_environment_says_whether_one_develops(value):
-    code = f"from opencl_lab.core import template; assert template.DEVELOP is {value == '1'}"
-    environment = {**os.environ, "OCLAB_DEVELOP": value}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 @pytest.mark.parametrize("name", ["sort/no_such.cl.mako", "/no/such/folder/kernel.cl.mako"])

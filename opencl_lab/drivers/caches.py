@@ -45,7 +45,7 @@ def _is_library(path: Path) -> bool:
 
 
 def _is_binary(path: Path) -> bool:
-    return _named(path, rf"[0-9a-f]{{40}}\.(bin|seen|trial)|{TEMPORARY}")
+    return _named(path, rf"[0-9a-f]{{40}}\.bin|{TEMPORARY}")
 
 
 def _is_record(path: Path) -> bool:
