@@ -56,7 +56,7 @@ def takes_pointers(device: Device) -> bool:
 
 def _shows_pointers(handle: cl.Device) -> bool:
     """Let a kernel and the host change NumPy's memory at an odd address in turn."""
-    if linker_missing(handle.platform.version) or no_room(handle.platform.version, first=False):
+    if linker_missing(handle.platform.version) or no_room(handle.platform.version):
         return False  # PoCL would end the process
     try:
         if not handle.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER:

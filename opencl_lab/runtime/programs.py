@@ -65,8 +65,6 @@ class Programs:
         self.context = context
         self.device = device
         self._lock = threading.RLock()
-        self.built = 0
-        """Number of programs that were built, or read from the driver's cache, until now."""
         self._programs: weakref.WeakValueDictionary[tuple[str, tuple[str, ...]], cl.Program] = (
             weakref.WeakValueDictionary()
         )
@@ -89,12 +87,11 @@ class Programs:
             known = self._programs.get(key)
             if known is None:
                 known = self._programs[key] = self._build(source, options)
-                self.built += 1
             return known
 
     def _build(self, source: Source, options: tuple[str, ...], again: bool = False) -> cl.Program:
         version = self.device.platform_version
-        missing = linker_missing(version) or no_room(version, first=not self.built)
+        missing = linker_missing(version) or no_room(version)
         if missing is not None:  # PoCL would end the process
             raise BuildError(missing, source=source.text)
         flags = [*options, *FLAGS]
