@@ -19,7 +19,7 @@ from opencl_lab.core.template import render
 from opencl_lab.ops.conv2d import separable
 from opencl_lab.runtime import bound, cache, freeing, replay
 from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.session import MOST_QUEUES, session_of
+from opencl_lab.runtime.session import session_of
 
 FLOAT32 = np.dtype(np.float32)
 KERNEL = """<%page args="FACTOR"/>
@@ -190,15 +190,6 @@ def test_threads_that_drop_what_others_run(fresh, plan_of, monkeypatch):
 
     together(*(partial(work, factor) for factor in (1, 2, 3)))
     assert len(session._programs) == len(session._executables) == 1
-
-
-def test_pools_of_many_queues_are_not_all_kept(fresh):
-    session, busy = session_of(fresh), cl.CommandQueue(fresh.context)
-    memory = session.allocate(busy, 100)
-    for _ in range(2 * MOST_QUEUES):
-        session.allocate(cl.CommandQueue(fresh.context), 100)
-    assert len(session._pools) <= MOST_QUEUES and busy.int_ptr in session._pools
-    assert memory.size >= 100
 
 
 def test_only_small_filters_are_remembered(rng):

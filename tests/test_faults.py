@@ -299,7 +299,7 @@ def test_what_a_limit_does_not_leave_is_not_asked_of_the_driver(
             limited_group(patch, tmp_path, limit=64 << 20, used=62 << 20, cached=1 << 20)
             words = "container"
         ol.free_memory()
-        patch.setattr(programs, "no_room", lambda version, first: None)  # asked by builds
+        patch.setattr(programs, "no_room", lambda version: None)  # asked by builds
         with pytest.raises(ol.LaunchError, match=words):
             call()
         patch.setattr(memory, "process_left", lambda: 10 << 20)

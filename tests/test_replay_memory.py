@@ -19,10 +19,6 @@ pytestmark = pytest.mark.usefixtures("nothing_recorded")
 # ---------------------------------------------------------------------- memory
 
 
-def pools(queue):
-    return session_of(queue)._pools
-
-
 def test_free_memory_gives_scratch_memory_back(fresh, rng):
     keys = cl.array.to_device(fresh, rng.integers(0, 99, 5_000, np.int32))
     ol.sort(keys, algorithm="odd-even-merge", config=SMALL)
@@ -48,36 +44,6 @@ def test_memory_that_another_queue_uses_is_not_handed_out(fresh, rng, held_back)
             fresh.finish()
         np.testing.assert_array_equal(back.get(), np.sort(x)[::-1])
         del overwriting
-
-
-def test_a_pool_keeps_no_more_than_its_limit(device, own_queue, rng, monkeypatch):
-    monkeypatch.setenv("OCLAB_POOL_BYTES", "10000")
-    queue = own_queue(device.handle)
-    x = cl.array.to_device(queue, rng.integers(0, 99, 9_000, np.int32))
-    how = {"algorithm": "odd-even-merge", "config": SMALL}
-    for _ in range(3):
-        ol.sort(x, **how)
-    assert np.array_equal(ol.sort(x, **how).get(), np.sort(x.get()))
-    session_of(queue).allocate(queue, 1)
-    pool = pools(queue)[queue.int_ptr]
-    assert pool.managed_bytes - pool.active_bytes <= 10000
-
-
-def test_memory_that_runs_out_is_looked_for_in_other_pools(fresh, monkeypatch):
-    session, other = session_of(fresh), cl.CommandQueue(fresh.context)
-    session.allocate(other, 100)  # and free it again
-    assert pools(other)[other.int_ptr].managed_bytes
-    allocate, refused = cl.tools.MemoryPool.allocate, []
-
-    def refuse_once(pool, nbytes):
-        if not refused:
-            refused.append(pool)
-            raise cl.MemoryError("MEM_OBJECT_ALLOCATION_FAILURE")
-        return allocate(pool, nbytes)
-
-    monkeypatch.setattr(cl.tools.MemoryPool, "allocate", refuse_once)
-    assert session.allocate(fresh, 100) is not None and refused
-    assert not pools(other)[other.int_ptr].managed_bytes
 
 
 def test_options_of_numpy_and_configurations_belong_to_the_kind(rng, runs):

@@ -364,6 +364,6 @@ def test_pools_of_queues_that_went_keep_nothing(queue, rng, monkeypatch):
     queues = [cl.CommandQueue(queue.context) for _ in range(3)]
     for one in queues:
         session.pool(one)
-    assert pool.idle_bytes == 0 and len(session._results) <= 2
+    assert pool.idle_bytes == 0 and len(session._pools) <= 2
     pool.give(64, pool.take(64))
     assert pool.idle_bytes == 0

@@ -35,7 +35,16 @@ class HostMemory:
     whether kernels get addresses.
     """
 
-    __slots__ = ("_back", "_enqueued", "_pointers", "_queue", "_session", "_shared", "copies")
+    __slots__ = (
+        "_back",
+        "_enqueued",
+        "_pointers",
+        "_queue",
+        "_session",
+        "_shared",
+        "_taken",
+        "copies",
+    )
 
     def __init__(self, session: Session, queue: cl.CommandQueue, pointers: bool):
         self._queue = queue
@@ -43,6 +52,7 @@ class HostMemory:
         self._shared = session.device.unified_memory
         self._pointers = pointers
         self._back: list[tuple[HostArray, DeviceMemory]] = []
+        self._taken: list[tuple[int, DeviceMemory]] = []  # from the pool
         self.copies: list[cl.Event] = []
         # If a copy's event is dropped, pyopencl waits for it and blocks all threads.
         self._enqueued: list[cl.Event] = []
@@ -64,7 +74,7 @@ class HostMemory:
         """Return uninitialized memory, which `fetch` copies to `array` after the kernels."""
         memory = self._in_place(array, FLAGS.READ_WRITE)
         if memory is None:
-            memory = self._session.allocate(self._queue, max(array.nbytes, 1))
+            memory = self._take(array)
         return self._fetched(array, memory)
 
     def changed(self, array: HostArray) -> DeviceMemory:
@@ -101,8 +111,19 @@ class HostMemory:
         # Runtimes may copy the array to the buffer.
         return cl.Buffer(self._queue.context, access | FLAGS.USE_HOST_PTR, hostbuf=array)
 
+    def release(self) -> None:
+        """Give memory back to the pool, once no command uses it."""
+        for nbytes, memory in self._taken:
+            self._session.pool(self._queue).give(nbytes, memory)
+
+    def _take(self, array: HostArray) -> DeviceMemory:
+        nbytes = max(array.nbytes, 1)  # OpenCL has no empty buffers
+        memory = self._session.pool(self._queue).take(nbytes)
+        self._taken.append((nbytes, memory))
+        return memory
+
     def _send(self, array: HostArray) -> DeviceMemory:
-        memory = self._session.allocate(self._queue, max(array.nbytes, 1))
+        memory = self._take(array)
         if not self._shared and array.nbytes >= staging.LEAST_SENT:
             self.copies += self._session.staging.send(self._queue, memory, array)
         elif array.size:
@@ -197,6 +218,8 @@ class HostCall(BoundCall):
                     in_place = in_place and memory[place].svm_ptr % itemsize == 0
                 if not in_place:
                     host = HostMemory(session, queue, pointers)
+                    if not self._in_order:  # earlier commands may still use memory of the pool
+                        cl.enqueue_barrier(queue)
                     memory = list(map(host.of, self._access, arrays))
                 target = cl.SVM if host is None else host.target
                 for make, nbytes in self._new:
@@ -211,6 +234,7 @@ class HostCall(BoundCall):
                 if host is not None:
                     host.fetch(event)
                     queue.finish()
+                    host.release()
                 elif event is not None:
                     # It follows all other launches, and waiting for it is faster than `finish`.
                     if session.device.compute_units >= POLLING_UNITS:

@@ -124,6 +124,8 @@ class _Run:
         self._written: deque[tuple[int, Future[Any]]] = deque()
         self._running: deque[tuple[int, Sequence[cl.Event]]] = deque()
         self._done = 0
+        self._pool = session_of(queue).pool(queue)
+        self._taken: list[tuple[int, Any]] = []
         sizes: dict[str, int] = defaultdict(int)
         for upload in plan.uploads:
             view = upload.tile.of(arrays[upload.tile.array])
@@ -158,12 +160,16 @@ class _Run:
                 finally:
                     abandon(self._sent, deque(job for _, job in self._written))
                 raise
+        for nbytes, memory in self._taken:
+            self._pool.give(nbytes, memory)
         return self._seconds
 
     def _memory(self, nbytes: int) -> Any:
         if self._lanes is None:
             return np.empty(max(nbytes, 1), np.uint8)
-        return session_of(self._queue).allocate(self._queue, max(nbytes, 1))
+        memory = self._pool.take(max(nbytes, 1))
+        self._taken.append((max(nbytes, 1), memory))
+        return memory
 
     def _array(self, memory: Any, shape: tuple[int, ...]) -> AnyArray:
         """Return the beginning of a slot as an array."""
