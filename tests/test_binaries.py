@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
@@ -151,27 +150,6 @@ class _At:
         self.path = path
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_full_disk_and_an_interrupt_leave_nothing(add, monkeypatch, error):
-    def write(path, content):
-        raise error
-
-    monkeypatch.setattr(Path, "write_bytes", write)
-    if isinstance(error, OSError):
-        add()
-    else:
-        with pytest.raises(KeyboardInterrupt):
-            add()
-    assert not section_files("binaries")
-
-
-def test_quick_builds_are_not_kept(add, monkeypatch):
-    monkeypatch.setattr(binaries, "WORTH", 1e9)
-    add()
-    add(platform=OTHER)
-    assert not section_files("binaries")
-
-
 def test_a_binary_belongs_to_all_that_it_depends_on(fresh, device, monkeypatch, tmp_path):
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
     one = replace(device, platform=INTEL, platform_version="OpenCL 3.0", kind="cpu")
@@ -220,13 +198,3 @@ def test_those_unused_for_the_longest_time_go(tmp_path, monkeypatch):
     assert len(_files()) == 10
     binaries._bound(most)
     assert {path for path in paths if path.exists()} == set(paths[:6]) and mine.exists()
-
-
-def test_a_folder_that_others_can_write_to_is_not_used(add, open_path, monkeypatch, caplog):
-    folder = open_path / "binaries"
-    folder.mkdir()
-    folder.chmod(0o777)
-    monkeypatch.setenv("OCLAB_CACHE_DIR", str(open_path))
-    add()
-    assert not list(folder.iterdir())
-    assert len(caplog.records) == 1 and f"others can write to {folder}" in caplog.text

@@ -84,17 +84,6 @@ def test_only_what_the_library_wrote_is_cleared(root):
     assert left == {*theirs, f"c/{LIBRARY[:-5]}2.so"} and sections() == []
 
 
-def test_empty_sections_go_and_links_are_not_followed(root, tmp_path):
-    _fill(root, f"c/{LIBRARY}")
-    _fill(tmp_path, f"elsewhere/{PROGRAM}")
-    (root / "pocl").symlink_to(tmp_path / "elsewhere")
-    assert sections() == ["c"]
-    remove_section("c")
-    remove_section("pocl")
-    assert [path.name for path in root.iterdir()] == ["pocl"]
-    assert (tmp_path / "elsewhere" / PROGRAM).exists()
-
-
 def test_folders_are_made_for_their_owner_alone(monkeypatch, tmp_path):
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "new" / "cache"))
     folder = section_folder("c", 1)
@@ -137,12 +126,6 @@ def test_folders_that_others_can_change_are_not_used(open_path, caplog, mode, wh
     assert len(caplog.records) == (not used)
     if not used:
         assert folder not in found.parents and str(place.resolve()) in caplog.text
-
-
-def test_links_lead_to_what_was_looked_at(root, tmp_path):
-    (root / "link").symlink_to(tmp_path / "x")
-    (tmp_path / "x").mkdir(mode=0o700)
-    assert usable_folder(root / "link", 1) == tmp_path / "x"
 
 
 def test_a_disk_without_room_is_left_alone(root, caplog, monkeypatch):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from intel_setting import NAMES
 
@@ -48,15 +46,6 @@ def test_words_of_the_switch(wheel, loads, monkeypatch, caplog, word, off, unkno
     monkeypatch.setenv("OCLAB_INTEL", word)
     assert (intel.platforms() == []) == off
     assert [f"OCLAB_INTEL={word}" in text for text in caplog.messages] == [True] * unknown
-
-
-@pytest.mark.parametrize("case", ["no wheel", "another machine"])
-def test_nothing_is_loaded_where_there_is_none(wheel, loads, monkeypatch, case):
-    if case == "no wheel":
-        wheel.unlink()
-    else:
-        monkeypatch.setattr("os.uname", lambda: SimpleNamespace(machine="aarch64"))
-    assert intel.platforms() == [] == loads and not intel.why_missing()
 
 
 def test_a_library_that_does_not_load_is_named(wheel):

@@ -103,29 +103,6 @@ def test_threads_that_others_start_meanwhile_are_not_bound():
     end.set()
 
 
-def test_a_thread_that_has_ended_leaves_the_others_bound(monkeypatch, tmp_path):
-    own, bound = tmp_path / str(threading.get_native_id()), {}
-
-    def bind(task, processors):
-        if task == 12:
-            raise ProcessLookupError
-        bound[task] = processors
-
-    own.mkdir()
-    (own / "comm").write_text("python\n")
-    monkeypatch.setattr(processes, "TASKS", tmp_path)
-    monkeypatch.setattr(processes, "PROCESSORS", {2, 3, 5})
-    monkeypatch.setattr(os, "sched_setaffinity", bind)
-    for name in (processes.AFFINITY, processes.OPENMP):
-        monkeypatch.delenv(name, raising=False)
-    with processes.bound_threads():
-        for name in ("10", "11", "12", "13"):
-            (tmp_path / name).mkdir()
-            if name != "10":
-                (tmp_path / name / "comm").write_text(f"{processes.MARK}\n")
-    assert bound == {11: {2}, 13: {5}}
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("ranks", "shares"),

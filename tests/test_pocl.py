@@ -9,17 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
-import pyopencl as cl
 import pytest
 
 from opencl_lab.core.errors import BuildError
 from opencl_lab.core.template import Source
-from opencl_lab.drivers import icd, pocl
+from opencl_lab.drivers import pocl
 from opencl_lab.drivers.pocl_target import library_target
 from opencl_lab.runtime.session import session_of
 
@@ -52,14 +48,6 @@ def test_files_that_no_process_has_recorded_within_a_minute_are_removed(name, ag
         os.utime(path, (0, 0))
     assert pocl.prepare_cache() == folder
     assert path.exists() == (age == "new" or name.endswith(".log"))
-
-
-def test_pocl_keeps_its_folder_where_nothing_tells_who_started_it(folder, monkeypatch):
-    monkeypatch.setattr(icd, "MAPS", folder / "no such file")
-    monkeypatch.setattr(pocl, "_prepared", None)
-    monkeypatch.setenv("POCL_CACHE_DIR", str(folder.parent))
-    with pocl.prepared_cache():
-        assert os.environ["POCL_CACHE_DIR"] == str(folder.parent) == str(pocl._folder())
 
 
 def test_files_that_are_being_written_are_kept(folder, monkeypatch):
@@ -113,15 +101,6 @@ def test_what_is_not_as_recorded_is_removed(folder, name, damage):
     assert _recorded(folder) == {str(other.relative_to(folder))}
 
 
-@pytest.mark.parametrize("name", [PROGRAM, f"{PROGRAM}/f", f"{PROGRAM}/f/1-1-1"])
-def test_files_where_pocl_makes_folders_are_removed(folder, name):
-    path = _write(folder, name, b"")
-    kept = [_write(folder, other, b"") for other in ("CD/of a user", "CD/AB/f")]
-    kept += [_write(folder, f"CD{PROGRAM[2:]}/{other}", b"") for other in (TOUCHED, "f/1/a.o")]
-    pocl.prepare_cache()
-    assert not path.exists() and all(other.exists() for other in kept)
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -165,20 +144,6 @@ SORTED = """
 import numpy as np, opencl_lab as ol
 assert (ol.sort(np.arange(99)[::-1]) == np.arange(99)).all()
 """
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("on_pocl")
-def test_what_pocl_writes_is_whole_and_recorded(folder, tmp_path):
-    _run(SORTED, folder)
-    found = [folder / name for name in _recorded(folder)]
-    assert {path.suffix for path in found} == {".bc", ".so"}
-    assert set(found) == {*folder.glob("*/*/*.bc"), *folder.glob("*/*/*/*/*.so")}
-    flipped, cut = found[::2], found[1::2]
-    for path in flipped:
-        _flip(path, path.stat().st_size // 2)
-    pocl.prepare_cache()
-    assert [path.exists() for path in found] == [path in cut for path in found]
 
 
 KILLED = """
@@ -267,20 +232,6 @@ def test_builds_outlive_a_cache_that_is_cleared(tmp_path):
     _run(CLEARED, tmp_path / "pocl")
 
 
-def test_what_was_checked_is_not_read_again(folder, monkeypatch):
-    path = _write(folder, BC, CONTENT)
-    read = []
-    checksum = pocl._checksum
-    monkeypatch.setattr(pocl, "_checksum", lambda path: read.append(path) or checksum(path))
-    pocl.prepare_cache()
-    pocl.prepare_cache()
-    assert read == [path]
-    os.utime(path, (0, 0))
-    pocl.prepare_cache()
-    pocl.prepare_cache()
-    assert read == [path, path]
-
-
 @pytest.mark.parametrize("chosen", ["", "mine"])
 def test_the_cache_lies_in_ours_unless_the_user_chose(monkeypatch, tmp_path, chosen):
     monkeypatch.setenv("POCL_CACHE_DIR", chosen and str(tmp_path / chosen))
@@ -291,35 +242,12 @@ def test_the_cache_lies_in_ours_unless_the_user_chose(monkeypatch, tmp_path, cho
         assert folder.is_dir()
 
 
-def test_other_processors_have_other_programs(monkeypatch, tmp_path):
-    """Those that an LLVM does not know have all one name in PoCL's keys."""
-    folders = set()
-    for target in ("haswell", "skylake-avx512"):
-        monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
-        monkeypatch.setattr(pocl, "library_target", lambda target=target: target)
-        folders.add(pocl.prepare_cache())
-    assert folders == {tmp_path / "haswell", tmp_path / "skylake-avx512"}
-
-
 def test_a_cache_that_cannot_be_written_to_is_replaced(folder, monkeypatch):
     (folder / "a file").touch()
     monkeypatch.setenv("POCL_CACHE_DIR", str(folder / "a file" / "pocl"))
     other = pocl.prepare_cache()
     assert other.is_dir()
     assert folder not in other.parents
-
-
-def test_a_cache_with_damage_that_stays_is_replaced(folder, monkeypatch, caplog):
-    path = _write(folder, SO, CONTENT)
-    os.utime(path, (0, 0))
-
-    def refuse(path):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "unlink", refuse)
-    other = pocl.prepare_cache()
-    assert path.exists() and other.is_dir() and other != folder
-    assert f"{path} is damaged and cannot be removed" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["AB", "AB/f.so", "link"])
@@ -356,19 +284,6 @@ def test_a_build_without_room_is_an_error(device, own_queue, monkeypatch, free, 
             session.program(source, ())
 
 
-def test_files_that_vanish_hide_no_others(tmp_path):
-    names = {f"{letter}.so" for letter in "abcdef"}
-    for name in names:
-        (tmp_path / name).touch()
-    entries = pocl._entries(str(tmp_path))
-    first, _ = next(entries)
-    gone = sorted(names - {first})[1:]
-    for name in gone:
-        (tmp_path / name).unlink()
-    assert {name for name, _ in entries} == names - {first, *gone}
-    assert not list(pocl._entries(str(tmp_path / "gone")))
-
-
 # ------------------------------------------------------------------ the linker
 
 
@@ -395,18 +310,3 @@ def test_a_build_without_a_linker_is_an_error(device, own_queue, tmp_path, monke
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BuildError, match="binutils"):
         session.program(Source("a", "__kernel void f(void) {}"), ())
-
-
-@pytest.mark.filterwarnings("ignore::pyopencl.CompilerWarning")  # Intel's compiler says "done"
-def test_builds_work(queue):
-    """A source that no cache has seen builds and runs."""
-    number = uuid.uuid4().int % 2**31
-    source = f"__kernel void f(__global int *target) {{ target[get_global_id(0)] = {number}; }}"
-    program = cl.Program(queue.context, source).build()
-    target = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4 * 8)
-    kernel = cl.Kernel(program, "f")
-    kernel.set_args(target)
-    cl.enqueue_nd_range_kernel(queue, kernel, (8,), (4,))
-    result = np.zeros(8, np.int32)
-    cl.enqueue_copy(queue, result, target)
-    assert (result == number).all()

@@ -17,15 +17,9 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.core.device import SmallCalls
-from opencl_lab.core.queues import Gate, finish, gate_of
-from opencl_lab.drivers.discovery import _discover
-from opencl_lab.drivers.probed import corrected
-from opencl_lab.lab.doctor.diagnose import store
-from opencl_lab.lab.doctor.examine import Finding
+from opencl_lab.core.queues import Gate, gate_of
 from opencl_lab.lab.doctor.probes.small_calls import _measured, small_calls
 from opencl_lab.lab.registry import operations
-from opencl_lab.ops.conv2d.problem import Conv2dProblem
-from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER, SortSolver
 from opencl_lab.runtime.call import Call
@@ -125,10 +119,6 @@ def test_others_see_only_the_threads(threads, serial):
         assert chosen.devices == [threads.handle]
 
 
-def test_it_is_found_again(threads, serial):
-    assert _discover.__wrapped__()[ol.devices().index(threads)].serial_side == serial
-
-
 def test_it_is_found_by_text_queue_and_pickle(threads, serial):
     assert serial.spec == threads.spec + "/serial"
     assert ol.select_device(serial) is serial
@@ -197,20 +187,6 @@ def test_threads_use_both_sides_while_another_one_looks(threads, serial):
         assert of_platform(threads) == [threads.handle]
     assert not wrong
     assert of_platform(threads) == [threads.handle]
-
-
-def test_waiting_opens_the_gate(serial):
-    """PoCL 5 refuses to wait on a device that is not available."""
-    gate, seen = gate_of(serial.handle), []
-
-    class Watched:
-        device = serial.handle
-
-        def finish(self):
-            seen.append(gate.available.value)
-
-    finish(Watched())
-    assert seen == [1]
 
 
 def test_the_gate_closes_after_the_last_exit(serial):
@@ -307,21 +283,6 @@ def test_slow_algorithms_stay_on_the_threads(threads, serial, name, options, nai
         assert operation.side(problem, device, algorithm) == device, algorithm
     tiny = operation.problem(**operation.with_defaults({**options, next(iter(options)): 4}))
     assert all(operation.side(tiny, device, algorithm) == serial for algorithm in naive)
-
-
-def test_images_of_other_types_than_their_sums_take_longer():
-    as_sums, converted = (
-        CONV2D_SOLVER.serial_us(Conv2dProblem(200, 200, 3, 3, np.dtype(dtype)))
-        for dtype in ("f4", "u1")
-    )
-    assert converted > 5 * as_sums
-
-
-def test_doctor_stores_the_costs(monkeypatch, tmp_path, threads):
-    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
-    value = {"sort": {"slowness": 1.5, "wait_us": 40.0}, "gemm": {"slowness": "?"}}
-    store(threads, [Finding("small_calls", "", "ok", "", value)])
-    assert corrected(threads).measured_calls == {"sort": SmallCalls(1.5, 40.0)}
 
 
 def test_every_operation_has_a_small_problem(monkeypatch, threads, serial):

@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from opencl_lab.runtime import streams, tiles
+from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.tile_schedule import Iteration, Tile, schedule
@@ -96,11 +96,15 @@ def added(queue, after=lambda: None):
     return solve
 
 
+def refuse(*args, **more):
+    raise cl.MemoryError("OUT_OF_HOST_MEMORY")
+
+
 @pytest.mark.parametrize("pinned", [True, False])
 def test_tiles_of_rows_and_columns_come_back_to_their_places(queue, pinned, rng, monkeypatch):
     monkeypatch.setattr(streams, "CHUNK", 4096)
     if not pinned:
-        monkeypatch.setattr(streams.Staging, "_take", lambda staging, count: [])
+        monkeypatch.setattr(cl, "enqueue_map_buffer", refuse)
     a, b = (rng.integers(0, 1000, (110, 390), np.int32) for _ in range(2))
     result = np.zeros_like(a)
     iterations = []
@@ -131,15 +135,6 @@ def test_an_iteration_goes_on_from_the_one_before(count, queue, rng):
     ]
     run_tiles(schedule(iterations, {"a": 2}), {"a": a}, result, added(queue), queue)
     np.testing.assert_array_equal(result, a.sum(1, keepdims=True, dtype=np.int32))
-
-
-def no_threads(pool, job):
-    raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-
-
-def test_tiles_without_new_threads(queue, monkeypatch):
-    monkeypatch.setattr(tiles.ThreadPoolExecutor, "submit", no_threads)
-    test_an_iteration_goes_on_from_the_one_before(5, queue, np.random.default_rng(1))
 
 
 def pieces_of(count):
@@ -173,17 +168,6 @@ def test_nothing_goes_on_after_an_error(queue, kind):
     assert len(calls) < 8 and not result[8:].any()
     run_tiles(plan, {"a": array}, result, added(queue), queue)
     assert result.all()
-
-
-def test_an_error_of_a_copy_is_seen(queue, monkeypatch):
-    array, plan = pieces_of(9)
-
-    def fail(*given):
-        raise OSError("now")
-
-    monkeypatch.setattr(tiles.np, "copyto", fail)
-    with pytest.raises(OSError, match="now"):
-        run_tiles(plan, {"a": array}, np.zeros_like(array), added(queue), queue)
 
 
 def test_memory_of_the_pool_is_not_taken_from_earlier_commands(queue, monkeypatch):

@@ -12,7 +12,6 @@ the next one begins, so that no two threads use one queue.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +30,16 @@ from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused, with_room
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Staging, abandon, finish_first, start
+from opencl_lab.runtime.staging import (
+    Bytes,
+    Copy,
+    Jobs,
+    Staging,
+    Stop,
+    abandon,
+    finish_first,
+    start,
+)
 
 LIMIT = "OCLAB_DEVICE_BYTES"
 SHARE = {False: 0.75, True: 0.25}
@@ -69,21 +77,6 @@ def largest_fitting(fits: Callable[[int], bool], most: int) -> int:
     return low
 
 
-class _Stopped(Exception):
-    """Another stage has failed."""
-
-
-def unless(stop: threading.Event, copy: Copy) -> Copy:
-    """Return a `Copy` that raises once `stop` is set, since another stage has failed."""
-
-    def checked(data: Bytes, begin: int) -> None:
-        if stop.is_set():
-            raise _Stopped
-        copy(data, begin)
-
-    return checked
-
-
 class Lane:
     """Copies in one direction between the host and a device with memory of its own.
 
@@ -96,29 +89,13 @@ class Lane:
 
     def send(self, target: Any, nbytes: int, read: Copy) -> None:
         """Fill chunks by `read`, copy them to a buffer, and wait."""
-        queue = self._queue
-        events = self.staging.send_from(queue, target, nbytes, read)
-        if events is None:  # no memory can be pinned
-
-            def send(chunk: Bytes, begin: int) -> None:
-                read(chunk, begin)
-                cl.enqueue_copy(queue, target, chunk, dst_offset=begin)
-
-            _through(nbytes, send)
-        queue.finish()
+        self.staging.send_from(self._queue, target, nbytes, read)
+        self._queue.finish()
 
     def fetch(self, nbytes: int, source: Any, write: Copy) -> None:
         """Copy a buffer to the host, pass its chunks to `write`, and wait."""
-        queue = self._queue
-        events = self.staging.fetch_to(queue, nbytes, source, write)
-        if events is None:
-
-            def fetch(chunk: Bytes, begin: int) -> None:
-                cl.enqueue_copy(queue, chunk, source, src_offset=begin)
-                write(chunk, begin)
-
-            _through(nbytes, fetch)
-        queue.finish()
+        self.staging.fetch_to(self._queue, nbytes, source, write)
+        self._queue.finish()
 
 
 @dataclass(frozen=True)
@@ -138,7 +115,7 @@ class Stream:
 
     def __init__(self, queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]):
         self.seconds = dict.fromkeys(("read", "work", "write"), 0.0)
-        self._stop = threading.Event()
+        self._stop = Stop()
         session = session_of(queue)
         self._copies = not session.device.unified_memory
 
@@ -218,14 +195,14 @@ class Stream:
         self.seconds[name] += time.perf_counter() - begin
 
     def _read(self, part: StreamPart, slot: int) -> None:
-        array, read = self._in[slot], unless(self._stop, part.read)
+        array, read = self._in[slot], self._stop.before(part.read)
         if not self._copies:
             in_chunks(array.reshape(-1).view(np.uint8), read)
             return
         self._lanes[0].send(array.base_data, array.nbytes, read)
 
     def _write(self, part: StreamPart, slot: int) -> None:
-        array, write = self._out[slot], unless(self._stop, part.write)
+        array, write = self._out[slot], self._stop.before(part.write)
         if not self._copies:
             in_chunks(array.reshape(-1).view(np.uint8), write)
             return
@@ -236,10 +213,3 @@ def in_chunks(data: Bytes, copy: Copy) -> None:
     """Copy from or to host memory, chunk by chunk."""
     for begin in range(0, data.size, CHUNK):
         copy(data[begin : begin + CHUNK], begin)
-
-
-def _through(nbytes: int, copy: Copy) -> None:
-    """Copy through one chunk of host memory."""
-    chunk = np.empty(min(CHUNK, nbytes), np.uint8)
-    for begin in range(0, nbytes, CHUNK):
-        copy(chunk[: nbytes - begin], begin)

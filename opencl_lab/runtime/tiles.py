@@ -33,8 +33,8 @@ from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.freeing import call_when_freeing
 from opencl_lab.runtime.session import Session, session_of
-from opencl_lab.runtime.staging import Bytes, Jobs, abandon, finish_first, start
-from opencl_lab.runtime.streams import Lane, in_chunks, unless
+from opencl_lab.runtime.staging import Bytes, Jobs, Stop, abandon, finish_first, start
+from opencl_lab.runtime.streams import Lane, in_chunks
 from opencl_lab.runtime.tile_schedule import HostArray, Tile, TileSchedule, Upload
 
 OUT_SLOTS = 3
@@ -118,7 +118,7 @@ class _Run:
         self._plan, self._arrays, self._result = plan, arrays, result
         self._solve, self._queue, self._lanes = solve, queue, lanes
         self._seconds = {"read": 0.0, "write": 0.0}
-        self._stop = threading.Event()
+        self._stop = Stop()
         self._sent: Jobs = deque()
         self._begun = self._arrived = 0  # uploads started, and done
         self._written: deque[tuple[int, Future[Any]]] = deque()
@@ -241,10 +241,10 @@ class _Run:
                 np.copyto(part, place)
 
         if rows.size and self._lanes is None:
-            in_chunks(slot[: rows.size], unless(self._stop, read))
+            in_chunks(slot[: rows.size], self._stop.before(read))
         elif rows.size:
             assert self._lanes is not None
-            self._lanes.up.send(slot, rows.size, unless(self._stop, read))
+            self._lanes.up.send(slot, rows.size, self._stop.before(read))
         self._seconds["read"] += time.perf_counter() - begin
 
     def _write(self, tile: Tile, slot: Any) -> None:
@@ -256,9 +256,9 @@ class _Run:
                 np.copyto(place, part)
 
         if self._lanes is None:
-            in_chunks(slot[: rows.size], unless(self._stop, write))
+            in_chunks(slot[: rows.size], self._stop.before(write))
         else:
-            self._lanes.down.fetch(rows.size, slot, unless(self._stop, write))
+            self._lanes.down.fetch(rows.size, slot, self._stop.before(write))
         self._seconds["write"] += time.perf_counter() - begin
 
 
