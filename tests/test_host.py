@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,31 +13,29 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.runtime import host_call, pointers, replay
-from opencl_lab.runtime.declarations import with_declarations
+from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import session_of
 
 pytestmark = pytest.mark.usefixtures("nothing_recorded")
 
 INT32 = np.dtype(np.int32)
+ADD_FIVE = "__kernel void add(__global int *x) { x[get_global_id(0)] += 5; }"
 WAYS = ("address", "buffer", "copy")
 
 
-def svm_works(device):
-    """Return whether kernels take addresses of the host."""
-    return [pointers.takes_pointers(device) for _ in range(pointers.UNTESTED_CALLS + 1)][-1]
-
-
 @pytest.fixture(params=WAYS)
-def way(request, fresh, monkeypatch):
+def way(request, fresh):
     """How kernels get at memory of the host, where the device allows it."""
     session = session_of(fresh)
-    if request.param == "address" and not svm_works(session.device):
+    if request.param == "address" and not session.device.shared_pointers:
         pytest.skip("the device takes no addresses of the host")
     if request.param == "buffer" and not session.device.unified_memory:
         pytest.skip("the device has memory of its own")
-    session.device = replace(session.device, unified_memory=request.param != "copy")
-    monkeypatch.setattr(host_call, "takes_pointers", lambda device: request.param == "address")
+    session.device = replace(
+        session.device,
+        unified_memory=request.param != "copy",
+        shared_pointers=request.param == "address",
+    )
     replay.forget()
     return request.param
 
@@ -148,7 +147,7 @@ def test_further_calls_take_arrays_as_they_come(change, way, fresh, rng, command
 
 
 def test_a_call_that_fails_leaves_nothing_running(fresh, rng, commands, monkeypatch):
-    if not svm_works(session_of(fresh).device):
+    if not session_of(fresh).device.shared_pointers:
         pytest.skip("the device takes no addresses of the host")
     keys = rng.integers(0, 999, 300, np.int32)
     for _ in range(3):
@@ -177,25 +176,18 @@ def test_executables_take_both_sides_in_turns(way, fresh, rng):
         np.testing.assert_array_equal(ol.sort(there, queue=fresh).get(), np.sort(row))
 
 
-# ------------------------------------------------------------------ addresses
-
-
-@pytest.fixture
-def unknown(monkeypatch):
-    monkeypatch.setattr(pointers, "_shown", {})
-    monkeypatch.setattr(pointers, "_told", {})
-
-
-def test_a_cpu_is_asked_once(device, unknown, monkeypatch):
-    if "PoCL 3.0" not in device.platform_version:
-        pytest.skip("only PoCL 3.0 is known to take addresses without a promise")
-    built, build = [], cl.Program.build
-    monkeypatch.setattr(cl.Program, "build", lambda *given: built.append(given) or build(*given))
-    for _ in range(3):  # a few calls do not wait for it
-        assert not pointers.takes_pointers(device)
-    assert not built
-    assert pointers.takes_pointers(device)
-    if with_declarations(device.platform_version, pointers.ADD):  # PoCL is that of pip
-        assert built[0][1] == ["-w", "-D_OPENCL_H_"]  # without reading 15,000 declarations
-    monkeypatch.setattr(cl, "Context", None)
-    assert pointers.takes_pointers(device)
+@pytest.mark.parametrize("change", [np.asarray, shifted])
+def test_kernels_of_pocl_use_numpy_s_memory_by_its_address(change, device, queue):
+    """The record says that they can; PoCL 3.0 itself does not."""
+    if not device.shared_pointers:
+        pytest.skip("the device takes no addresses of the host")
+    words = change(np.arange(4096, dtype=np.int32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
+        kernel = cl.Kernel(cl.Program(queue.context, ADD_FIVE).build(), "add")
+    for _ in range(2):
+        kernel.set_arg(0, cl.SVM(words))
+        cl.enqueue_nd_range_kernel(queue, kernel, words.shape, (1,))
+        queue.finish()
+        words *= 2
+    np.testing.assert_array_equal(words, 4 * np.arange(4096) + 30)

@@ -41,6 +41,18 @@ def _kind(type_bits: int) -> tuple[str, bool]:
     return (claimed[0] if claimed else "accelerator"), False
 
 
+def _shares_pointers(handle: cl.Device, kind: str, simulated: bool) -> bool:
+    """Return whether kernels can use host memory by address.
+
+    OpenCL guarantees that for fine-grained system SVM. PoCL 3.0 can do it without saying so: its
+    kernels on the CPU are functions of this process, unless the device is another machine's, which
+    has no fine-grained buffers either.
+    """
+    claimed, names = int(_info(handle, "svm_capabilities", 0) or 0), cl.device_svm_capabilities
+    ours = kind == "cpu" and not simulated and "PoCL" in handle.platform.version
+    return bool(claimed & (names.FINE_GRAIN_SYSTEM | (names.FINE_GRAIN_BUFFER if ours else 0)))
+
+
 def record_of(handle: cl.Device, platform_index: int, device_index: int) -> Device:
     """Return the record of a device, whose numbers are those of platform and device."""
     platform = handle.platform
@@ -77,10 +89,7 @@ def record_of(handle: cl.Device, platform_index: int, device_index: int) -> Devi
         work_group_multiple=int(multiple or 1),
         native_vector_bytes=4 * int(_info(handle, "native_vector_width_float", 0) or 4),
         unified_memory=bool(_info(handle, "host_unified_memory", kind == "cpu")),
-        shared_pointers=bool(
-            int(_info(handle, "svm_capabilities", 0) or 0)
-            & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM
-        ),
+        shared_pointers=_shares_pointers(handle, kind, simulated),
         compute_capability=capability,
         simulated=simulated,
         capabilities=Capabilities(

@@ -13,8 +13,7 @@ from opencl_lab.runtime import staging
 from opencl_lab.runtime.bound import BoundCall, BoundRun, Events, Fresh, Returned
 from opencl_lab.runtime.executable import DeviceMemory
 from opencl_lab.runtime.host_results import HostArray
-from opencl_lab.runtime.pointers import takes_pointers
-from opencl_lab.runtime.session import Session
+from opencl_lab.runtime.session import Session, session_of
 
 FLAGS = cl.mem_flags
 POLLING_UNITS = 8
@@ -28,11 +27,11 @@ _NOTHING: HostArray = np.empty(0)  # stands for memory on the device
 class HostMemory:
     """The memory that kernels use for host arrays in one call.
 
-    That is the array's own memory, by address where a device allows it (see `takes_pointers`), or
-    as a buffer where device and host share memory; else pooled memory and copies, large ones
-    through pinned memory. The caller holds the lock of the queue and finishes the queue before it
-    releases the arrays. `copies` are the events of copies between host and device; `pointers` is
-    whether kernels get addresses.
+    That is the array's own memory, by address with `Device.shared_pointers`, or as a buffer where
+    device and host share memory; else pooled memory and copies, large ones through pinned memory.
+    The caller holds the lock of the queue and finishes the queue before it releases the arrays.
+    `copies` are the events of copies between host and device; `pointers` is whether kernels get
+    addresses.
     """
 
     __slots__ = (
@@ -171,12 +170,13 @@ class HostCall(BoundCall):
         types: Sequence[np.dtype[Any]] | None,
     ):
         self._constants = constants  # referenced here, as kernels may use them in place
-        self._pointers = False
+        device = session_of(queue).device
+        self._pointers = device.unified_memory and device.shared_pointers
         self.queue = queue
         memory = list(map(self._constant, constants))
         super().__init__(queue, runs, arrays, fresh, results, memory)
         self._access = [_access(runs, place) for place in range(arrays)]
-        self._in_place = types is not None and all(self._access)
+        self._in_place = self._pointers and types is not None and all(self._access)
         # NumPy aligns complex elements to their parts.
         self._halves = [
             (place, kind.itemsize)
@@ -196,13 +196,6 @@ class HostCall(BoundCall):
         flags = FLAGS.READ_ONLY | FLAGS.COPY_HOST_PTR
         return cl.Buffer(self.queue.context, flags, hostbuf=array)
 
-    def _ask(self) -> bool:
-        """Return whether kernels take addresses: once they do, they always do."""
-        self._pointers = takes_pointers(self._session.device)
-        if self._pointers:
-            self._fixed[: len(self._constants)] = map(self._constant, self._constants)
-        return self._pointers
-
     def _run(self, arrays: Sequence[HostArray], events: Events | None) -> list[Any]:
         session, queue = self._session, self.queue
         known: list[HostArray] = [*arrays]
@@ -211,13 +204,12 @@ class HostCall(BoundCall):
         with self._lock:
             before, available.value = available.value, 1
             try:
-                pointers = self._pointers or self._ask()
-                in_place = self._in_place and pointers
+                in_place = self._in_place
                 memory: list[Any] = list(map(cl.SVM, arrays)) if in_place else []
                 for place, itemsize in self._halves:
                     in_place = in_place and memory[place].svm_ptr % itemsize == 0
                 if not in_place:
-                    host = HostMemory(session, queue, pointers)
+                    host = HostMemory(session, queue, self._pointers)
                     if not self._in_order:  # earlier commands may still use memory of the pool
                         cl.enqueue_barrier(queue)
                     memory = list(map(host.of, self._access, arrays))

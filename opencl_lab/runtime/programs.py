@@ -65,6 +65,8 @@ class Programs:
         self.context = context
         self.device = device
         self._lock = threading.RLock()
+        self.built = 0
+        """Number of programs that were built, or read from the driver's cache, until now."""
         self._programs: weakref.WeakValueDictionary[tuple[str, tuple[str, ...]], cl.Program] = (
             weakref.WeakValueDictionary()
         )
@@ -87,6 +89,7 @@ class Programs:
             known = self._programs.get(key)
             if known is None:
                 known = self._programs[key] = self._build(source, options)
+                self.built += 1
             return known
 
     def _build(self, source: Source, options: tuple[str, ...], again: bool = False) -> cl.Program:
