@@ -34,17 +34,6 @@ class HostMemory:
     addresses.
     """
 
-    __slots__ = (
-        "_back",
-        "_enqueued",
-        "_pointers",
-        "_queue",
-        "_session",
-        "_shared",
-        "_taken",
-        "copies",
-    )
-
     def __init__(self, session: Session, queue: cl.CommandQueue, pointers: bool):
         self._queue = queue
         self._session = session
