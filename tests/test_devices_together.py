@@ -15,7 +15,6 @@ from gemm_checks import assert_product, assert_right, generated, matrices, optio
 from sort_checks import SMALL
 
 import opencl_lab as ol
-from opencl_lab.core.device import Device
 from opencl_lab.ops.gemm.host import panels
 from opencl_lab.ops.gemm.host import shared as shared_gemm
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
@@ -24,10 +23,8 @@ from opencl_lab.ops.sort.codes import codes
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Stop
-from opencl_lab.runtime.together import divided, on_each
+from opencl_lab.runtime.together import on_each
 
-CPU = Device("cpu", "cpu", compute_units=4, clock=2000, native_vector_bytes=32)
-GPU = Device("gpu", "gpu", compute_units=80, clock=1500)
 NAIVE = {"algorithm": "naive", "config": {"WG_M": 4, "WG_N": 8}}
 
 
@@ -313,14 +310,6 @@ def test_an_interrupt_ends_the_call(operation, both, rng, monkeypatch):
         else:
             ol.sort(x, axis=None, devices=both, **SMALL)
     assert not still_running()
-
-
-@pytest.mark.parametrize("n", [0, 1, 5, 1000])
-def test_shares_are_as_large_as_devices_are_fast(n):
-    alike = divided(n, [GPU] * 3)
-    assert alike[0] == 0 and alike[-1] == n and np.ptp(np.diff(alike)) <= 1
-    fast, slow = np.diff(divided(n, [GPU, CPU]))
-    assert fast + slow == n and (n < 99 or fast > 9 * slow)
 
 
 def test_the_others_stop_when_one_fails(device):

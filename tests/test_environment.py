@@ -142,23 +142,6 @@ def test_the_state_of_a_gpu(nvml):
     assert gpu_state.busy({**state, "use_percent": 3}) == gpu_state.busy(None) == ""
 
 
-def test_which_gpu_it_is(nvml):
-    set_gpus(nvml, ("other", "00000000:0a:00.0"), (NVIDIA.name, "00000001:1b:00.0"))
-    assert gpu_state.find_gpu(on_bus(0x1B, pci_domain_id_nv=1)).state()["clock_mhz"] == 1002
-    assert gpu_state.find_gpu(on_bus(0x1B)) is None  # by its name it could be either
-    assert gpu_state.find_gpu(NVIDIA) is None
-    set_gpus(nvml, ("other", "00000000:00:05.0"), (NVIDIA.name, "00000000:00:06.0"))
-    for slot in (6, 6 << 3):  # drivers number them in either way
-        assert gpu_state.find_gpu(on_bus(0, slot)) is not None
-    assert gpu_state.find_gpu(on_bus(0, 7)) is None
-    set_gpus(nvml, H100)
-    assert gpu_state.find_gpu(NVIDIA) is not None  # the only one, of this name
-    assert gpu_state.find_gpu(Device("x", "gpu", vendor="AMD")) is None
-    assert gpu_state.find_gpu(Device("NVIDIA", "cpu")) is None
-    set_gpus(nvml, ("NVIDIA A2", "x"))
-    assert gpu_state.find_gpu(NVIDIA) is None
-
-
 # --------------------------------------------------------------- what is recorded
 
 
@@ -228,10 +211,6 @@ def test_documents_of_commands_that_measure_say_where(arguments, device):
     result = oclab(*arguments, "--json")
     assert result.returncode == 0, result.stderr
     assert set(json.loads(result.stdout)["environment"]) == KEYS
-
-
-def test_other_documents_do_not():
-    assert "environment" not in json.loads(oclab("devices", "--json").stdout)
 
 
 @pytest.mark.full

@@ -22,7 +22,6 @@ from opencl_lab.core.plan import (
 from opencl_lab.core.template import render
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.runtime.copies import Copy, View
 
 INT32 = np.dtype(np.int32)
 GPU = Device(
@@ -174,14 +173,6 @@ def test_local_memory_and_the_width_of_indices(plans):
             assert item.params["INDEX_T"] == ("ulong" if problem.n >= 2**31 else "uint")
 
 
-@pytest.mark.parametrize(("n", "rows"), [(0, 1), (0, 0), (5, 0)])
-def test_nothing_to_sort_is_nothing_to_launch(n, rows):
-    problem = SortProblem(n, INT32, rows=rows)
-    plan = ODD_EVEN.plan(problem, ODD_EVEN.default_config(problem, GPU), GPU)
-    assert plan.launches == ()
-    assert {buffer.role for buffer in plan.buffers} == {"in", "out"}
-
-
 @pytest.mark.parametrize("max_work_group", [1, 2, 100, 4096])
 @pytest.mark.parametrize("local_memory", [1 << 10, 16 << 10, 1 << 20])
 @pytest.mark.parametrize("barriers", [False, True])
@@ -207,19 +198,3 @@ def test_default_configurations_fit_weak_devices(
 
 
 # ------------------------------------------------------------- strided copies
-
-
-@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "c8", "c16", "V16", "V3", "V12"])
-@pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 4, 5), (0, 5)])
-def test_plan_of_a_strided_copy(dtype, shape):
-    strides = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
-    source = View(shape, tuple(-2 * stride for stride in strides), 1000)
-    plan = Copy(source, View(shape, strides, 7), np.dtype(dtype), np.dtype(dtype)).plan()
-    check_plan(plan, GPU)
-    if 0 in shape:
-        assert plan.launches == ()
-        return
-    (item,) = plan.launches
-    count = math.prod(shape) * {"V3": 3, "V12": 3}.get(dtype, 1)  # words
-    assert int(item.arguments["count"]) == count
-    assert count <= item.global_size[0] < count + item.local_size[0]

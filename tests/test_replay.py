@@ -257,25 +257,6 @@ def test_derived_device_arrays_are_like_pyopencl_s_own(name, queue, rng, runs):
         assert equal(result, right) and len(runs) == count  # replayed, also the first one
 
 
-def test_outs_of_derived_classes_are_returned(queue, rng, runs):
-    for _ in range(3):
-        keys = rng.integers(0, 99, (6, 50), np.int32)
-        given = Derived.of(cl.array.to_device(queue, keys))
-        out = Derived.of(cl.array.empty(queue, keys.shape, np.int32))
-        pair = out, Derived.of(cl.array.empty(queue, keys.shape, np.int32))
-        assert ol.sort(given, out=out) is out
-        np.testing.assert_array_equal(out.get(), np.sort(keys))
-        first, second = ol.sort_by_key(given, given, out=pair)
-        assert first is pair[0] and second is pair[1]
-        np.testing.assert_array_equal(second.get(), np.sort(keys))
-        assert ol.sort(given, axis=0, out=given) is given
-        np.testing.assert_array_equal(given.get(), np.sort(keys, axis=0))
-    assert len(runs) == 6
-    square = Derived.of(cl.array.to_device(queue, np.eye(9, dtype=np.float32)))
-    assert ol.gemm(square, square, out=square) is square
-    np.testing.assert_array_equal(square.get(), np.eye(9))
-
-
 def test_parts_of_buffers_are_replayed(queue, rng, runs):
     whole = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 1 << 16)
 

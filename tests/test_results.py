@@ -7,7 +7,6 @@ import gc
 import io
 import pickle
 import warnings
-from contextlib import nullcontext
 
 import numpy as np
 import pyopencl as cl
@@ -16,9 +15,7 @@ import pytest
 from runtime_kernels import block_of
 
 import opencl_lab as ol
-from opencl_lab.runtime import bound, replay, results
-from opencl_lab.runtime.results import QueuePool
-from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime import bound, replay
 
 N = 700
 
@@ -58,17 +55,6 @@ def test_memory_is_used_again_in_the_order_of_the_queue(make):
     again, right = make()
     assert block_of(again).int_ptr == block and kept.int_ptr == block
     assert np.array_equal(again.get(), right)
-
-
-def test_results_outlive_their_calls(make):
-    made = [make() for _ in range(20)]
-    assert len({block_of(result).int_ptr for result, _ in made}) == 20
-    for result, right in made[::3]:
-        assert np.array_equal(result.get(), right)
-    del made[::2]
-    made += [make() for _ in range(20)]
-    for result, right in made:
-        assert np.array_equal(result.get(), right)
 
 
 def escape_by_data(result):
@@ -186,32 +172,3 @@ def test_an_allocator_of_the_caller_is_asked(queue):
         result = ol.sort(given)
         assert asked == [4 * N] and type(result) is cl.array.Array
         assert np.array_equal(result.get(), np.arange(N))
-
-
-def test_what_is_kept_is_bounded_and_given_back(queue, monkeypatch):
-    pool = QueuePool(queue, 1000, nullcontext())
-    blocks = [pool.take(300) for _ in range(5)] + [pool.take(200)]
-    for block in blocks:
-        pool.give(block.size, block)
-    assert pool.idle_bytes == 800  # the first ones went
-    assert pool.take(200) is blocks[-1] and pool.take(300) in blocks[3:5]
-    pool.free_held()
-    assert pool.idle_bytes == 0
-    monkeypatch.setattr(results, "MOST_SIZES", 3)
-    for nbytes in (16, 32, 48, 64, 80):
-        pool.give(nbytes, pool.take(nbytes))
-    pool.take(999)
-    assert pool.idle_bytes == 48 + 64 + 80
-
-
-def test_a_queue_that_was_set_by_hand_is_another_one(make, queue):
-    result, right = make()
-    pool = session_of(queue).pool(queue)
-    other = cl.CommandQueue(queue.context)
-    ol.sort(cl.array.to_device(other, right))
-    ol.sort(cl.array.to_device(other, right))
-    result.queue = other
-    again = ol.sort(result)
-    assert not result.is_pooled and pool.queue == queue
-    assert np.array_equal(again.get(), right)
-    assert repr(make()[0]).startswith("cl.Array(")

@@ -18,10 +18,8 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.core.device import SmallCalls
 from opencl_lab.core.queues import Gate, gate_of
-from opencl_lab.lab.doctor.probes.small_calls import _measured, small_calls
 from opencl_lab.lab.registry import operations
-from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.ops.sort.solver import SORT_SOLVER, SortSolver
+from opencl_lab.ops.sort.solver import SortSolver
 from opencl_lab.runtime.call import Call
 
 STARTED = "import pyopencl as cl; p = cl.get_platforms(); [q.get_devices() for q in p];"
@@ -47,10 +45,6 @@ print(len(seen), [side.handle in seen for side in sides])
 x = np.arange(100)[::-1].astype(np.int32)
 print(*(ol.sort(x, device=place).tolist() == np.sort(x).tolist() for place in (*sides, None)))
 """
-TUNE_SORT = (
-    "import sys; from opencl_lab.__main__ import main;"
-    "sys.argv[1:] = 'tune sort --n 100 --device serial --budget 1'.split(); main()"
-)
 INTERRUPTED = """
 import signal, threading, time
 import numpy as np
@@ -212,13 +206,6 @@ def test_interrupted_calls_leave_nothing_locked(serial):
     assert run(INTERRUPTED, OCLAB_DEVICE="pocl").split() == ["True", "0"]
 
 
-@pytest.mark.full
-def test_a_search_says_that_it_is_for_the_calling_thread(serial):
-    shown = run(TUNE_SORT)
-    assert re.search(r"sort by [a-z-]+: 100 int32 keys, in the calling thread", shown)
-    assert "could not start" not in shown and "best" in shown
-
-
 def used(monkeypatch, us, x, **how):
     """Return the device of a call, if the model says that it takes `us` on one thread."""
     monkeypatch.setattr(SortSolver, "serial_us", lambda self, problem: us)
@@ -251,19 +238,6 @@ def test_calls_go_where_the_model_says(monkeypatch, threads, serial):
     assert used(monkeypatch, 3000, x, algorithm="radix", device=serial) == serial
 
 
-def test_measured_costs_replace_the_built_in_ones(monkeypatch, threads, serial):
-    built_in = threads.small_calls("sort")
-    assert built_in.slowness == 1
-    assert 20 < built_in.wait_us < 100
-    problem = SortProblem(10, np.dtype(np.int32))
-    monkeypatch.setattr(SortSolver, "serial_us", lambda self, problem: 30.0)
-    monkeypatch.setattr(SortSolver, "parallel_us", lambda self, problem, units: 10.0)
-    for costs, side in (((1, 25), serial), ((1, 15), threads), ((2, 25), threads)):
-        measured = replace(threads, measured_calls={"sort": SmallCalls(*costs)})
-        assert SORT_SOLVER.side(problem, measured) == side
-        assert SORT_SOLVER.side(problem, replace(measured, serial_side=None)) == measured
-
-
 @pytest.mark.parametrize(
     ("name", "options", "naive"),
     [
@@ -283,22 +257,3 @@ def test_slow_algorithms_stay_on_the_threads(threads, serial, name, options, nai
         assert operation.side(problem, device, algorithm) == device, algorithm
     tiny = operation.problem(**operation.with_defaults({**options, next(iter(options)): 4}))
     assert all(operation.side(tiny, device, algorithm) == serial for algorithm in naive)
-
-
-def test_every_operation_has_a_small_problem(monkeypatch, threads, serial):
-    for name, operation in operations().items():
-        problem = operation.problem(**operation.small)
-        assert 5 < operation.solver.serial_us(problem) < 500, name
-    monkeypatch.setattr(type(operation), "small", {})
-    assert _measured(operation, threads, serial) is None
-
-
-@pytest.mark.full
-def test_doctor_measures_the_costs(threads):
-    *_, last = small_calls(threads)
-    assert last["verdict"] == "ok"
-    for costs in last["value"].values():
-        assert 0.1 < costs["slowness"] < 50
-        assert 0 <= costs["wait_us"] < 1e5
-    *_, last = small_calls(replace(threads, serial_side=None))
-    assert last["verdict"] == "no"
