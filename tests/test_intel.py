@@ -34,18 +34,10 @@ def test_a_choice_of_the_user_stands(wheel, loads, tmp_path, monkeypatch, name):
     assert intel.platforms() == [] == loads and not intel.why_missing()
 
 
-@pytest.mark.parametrize(
-    ("word", "off", "unknown"),
-    [
-        *[(word, True, False) for word in ("OFF", "0", "no", "False")],
-        *[(word, False, False) for word in ("on", "1", "")],
-        ("0ff", False, True),
-    ],
-)
-def test_words_of_the_switch(wheel, loads, monkeypatch, caplog, word, off, unknown):
+@pytest.mark.parametrize(("word", "off"), [("OFF", True), ("0", True), ("on", False), ("", False)])
+def test_words_of_the_switch(wheel, loads, monkeypatch, word, off):
     monkeypatch.setenv("OCLAB_INTEL", word)
     assert (intel.platforms() == []) == off
-    assert [f"OCLAB_INTEL={word}" in text for text in caplog.messages] == [True] * unknown
 
 
 def test_a_library_that_does_not_load_is_named(wheel):

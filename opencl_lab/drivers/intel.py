@@ -7,10 +7,10 @@ process sees them, and no variable is set; it does not matter who started OpenCL
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 
+from opencl_lab.core.systems import OFF
 from opencl_lab.drivers import wheel
 from opencl_lab.drivers.icd import platforms_of, works_alone
 from opencl_lab.drivers.wheel import SWITCH
@@ -18,8 +18,6 @@ from opencl_lab.drivers.wheel import SWITCH
 ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
 
 _failed: str | None = None
-
-_log = logging.getLogger(__name__)
 
 
 def is_intel_cpu(kind: str, platform_name: str) -> bool:
@@ -29,7 +27,7 @@ def is_intel_cpu(kind: str, platform_name: str) -> bool:
 
 def chosen(environ: Mapping[str, str]) -> str | None:
     """Return the variable by which a user, or the parent process, chose drivers, or None."""
-    if wheel.switched_off(environ):
+    if environ.get(SWITCH, "").strip().lower() in OFF:
         return SWITCH
     names = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH")
     return next((name for name in names if environ.get(name)), None)
@@ -42,9 +40,6 @@ def platforms() -> list[int]:
     ``$OPENCL_VENDOR_PATH``, or with ``OCLAB_INTEL=off``.
     """
     global _failed
-    word = os.environ.get(SWITCH, "")
-    if word.strip().lower() not in (*wheel.ON, *wheel.OFF):
-        _log.warning("%s=%s is ignored; set it to off or on (the default)", SWITCH, word)
     library = None if chosen(os.environ) else wheel.library()
     if library is None:
         return []

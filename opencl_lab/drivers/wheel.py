@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 
 DRIVER = "libintelocl.so"
 SWITCH = "OCLAB_INTEL"
 PACKAGES = ("site-packages", "dist-packages")
-OFF = ("off", "0", "no", "false")
-ON = ("", "on", "1", "yes", "true")
 
 
 def supported() -> bool:
@@ -30,8 +27,3 @@ def library() -> str | None:
     folders = [os.path.dirname(os.path.dirname(path)) for path in packages]
     found = (os.path.join(folder, DRIVER) for folder in [*folders, os.path.join(sys.prefix, "lib")])
     return next((os.path.realpath(path) for path in found if os.path.isfile(path)), None)
-
-
-def switched_off(environ: Mapping[str, str]) -> bool:
-    """Return whether ``$OCLAB_INTEL`` leaves the runtime out."""
-    return environ.get(SWITCH, "").strip().lower() in OFF

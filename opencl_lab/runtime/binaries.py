@@ -22,11 +22,11 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.core.paths import replace_file
 from opencl_lab.core.queues import within_gate
+from opencl_lab.core.systems import switched_off
 from opencl_lab.core.trust import danger
 from opencl_lab.drivers.caches import section_files, section_folder
 from opencl_lab.drivers.intel import is_intel_cpu
 from opencl_lab.drivers.processes import cpu_fields
-from opencl_lab.drivers.wheel import OFF
 
 SWITCH = "OCLAB_BINARIES"
 SECTION = "binaries"
@@ -113,11 +113,10 @@ def binary_of(context: cl.Context, device: Device, text: str, flags: list[str]) 
     That is so with other drivers, in a context of several devices, and for a source that includes
     files.
     """
-    off = os.environ.get(SWITCH, "").strip().lower() in OFF
     keeps = is_intel_cpu(device.kind, device.platform) and len(context.devices) == 1
     return (
         Binary(context, device, text, flags)
-        if keeps and not (off or INCLUDE.search(text))
+        if keeps and not (switched_off(SWITCH) or INCLUDE.search(text))
         else None
     )
 

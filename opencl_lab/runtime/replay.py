@@ -15,7 +15,6 @@ environment when the package is imported, nothing is recorded.
 from __future__ import annotations
 
 import inspect
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -30,6 +29,7 @@ import pyopencl.array
 
 from opencl_lab.core.options import checked
 from opencl_lab.core.queues import check_process
+from opencl_lab.core.systems import switched_off
 from opencl_lab.runtime.arrays import is_device_array, plain_class
 from opencl_lab.runtime.bound import BoundCall, Returned
 from opencl_lab.runtime.cache import call_when_dropped
@@ -48,7 +48,7 @@ MOST_RECORDED = 1024
 """Size of the LRU cache of recorded calls."""
 TOUCH_SECONDS = 0.1
 """Shortest interval at which a recorded call and its executables are marked as recently used."""
-ENABLED = os.environ.get("OCLAB_REPLAY", "").lower() not in ("off", "0", "no")
+ENABLED = not switched_off("OCLAB_REPLAY")
 
 P = ParamSpec("P")
 R = TypeVar("R")
