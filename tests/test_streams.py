@@ -11,7 +11,9 @@ import pytest
 
 from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.streams import Stream, StreamPart
+from opencl_lab.runtime.tiles import Part, run_parts
+
+BYTE = np.dtype(np.uint8)
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def parts_of(source, target, length):
         def write(data, begin):
             target[at + begin :][: data.size] = data
 
-        return StreamPart(read, write)
+        return Part(read, write)
 
     return [part(at) for at in range(0, source.size, length)]
 
@@ -56,12 +58,12 @@ def test_every_part_comes_back_to_its_place(queue, count, pinned, rng, monkeypat
     length = 10_000  # no multiple of a chunk
     source = rng.integers(0, 256, count * length, np.uint8)
     target, done = np.zeros_like(source), []
-    stream = Stream(queue, (length,), np.dtype(np.uint8))
-    stream.run(parts_of(source, target, length), negated(queue), lambda: done.append(0))
+    parts = parts_of(source, target, length)
+    seconds = run_parts(parts, (length,), BYTE, negated(queue), queue, lambda: done.append(0))
     np.testing.assert_array_equal(target, ~source)
     assert len(done) == count
     if count:
-        assert all(stream.seconds[stage] > 0 for stage in ("read", "work", "write"))
+        assert all(seconds[stage] > 0 for stage in ("read", "work", "write"))
 
 
 def test_stages_overlap(queue):
@@ -78,8 +80,8 @@ def test_stages_overlap(queue):
 
         return busy
 
-    part = StreamPart(stage("read"), stage("write"))
-    Stream(queue, (64,), np.dtype(np.uint8)).run([part] * 6, stage("work"))
+    part = Part(stage("read"), stage("write"))
+    run_parts([part] * 6, (64,), BYTE, stage("work"), queue)
     assert max(most) == 3
 
 
@@ -100,9 +102,9 @@ def test_nothing_goes_on_after_an_error(queue, stage, error):
 
         return call
 
-    part = StreamPart(counted("read"), counted("write"))
+    part = Part(counted("read"), counted("write"))
     with pytest.raises(error):
-        Stream(queue, (64,), np.dtype(np.uint8)).run([part] * 50, counted("work"))
+        run_parts([part] * 50, (64,), BYTE, counted("work"), queue)
     before = dict(calls)
     time.sleep(0.05)
     assert not running and calls == before and max(calls.values()) < 8
