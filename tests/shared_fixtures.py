@@ -18,7 +18,7 @@ from tuning_runs import GPU
 
 from opencl_lab.core.plan import Buffer, Launch, Plan
 from opencl_lab.drivers import intel
-from opencl_lab.drivers import wheel as pip
+from opencl_lab.drivers import intel as pip
 from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.ops.sort.solver import SORT_SOLVER

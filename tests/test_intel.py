@@ -6,7 +6,7 @@ import pytest
 from intel_setting import NAMES
 
 from opencl_lab.drivers import icd, intel
-from opencl_lab.drivers import wheel as pip
+from opencl_lab.drivers import intel as pip
 
 pytestmark = [
     pytest.mark.usefixtures("clean"),

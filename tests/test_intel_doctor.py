@@ -11,7 +11,7 @@ from intel_setting import discover
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers import discovery, intel
-from opencl_lab.drivers import wheel as pip
+from opencl_lab.drivers import intel as pip
 from opencl_lab.drivers.icd import VENDORS
 from opencl_lab.lab.doctor.installation import installation
 

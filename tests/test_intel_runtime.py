@@ -10,7 +10,7 @@ import pytest
 from intel_setting import discover
 
 from opencl_lab.core.template import Source
-from opencl_lab.drivers import wheel as pip
+from opencl_lab.drivers import intel as pip
 from opencl_lab.runtime.session import session_of
 
 pytestmark = [
