@@ -22,7 +22,6 @@ from opencl_lab.ops.sort import shared as shared_sort
 from opencl_lab.ops.sort.codes import codes
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.staging import Stop
 from opencl_lab.runtime.together import on_each
 
 NAIVE = {"algorithm": "naive", "config": {"WG_M": 4, "WG_N": 8}}
@@ -310,22 +309,3 @@ def test_an_interrupt_ends_the_call(operation, both, rng, monkeypatch):
         else:
             ol.sort(x, axis=None, devices=both, **SMALL)
     assert not still_running()
-
-
-def test_the_others_stop_when_one_fails(device):
-    started, ended = threading.Barrier(3), []
-
-    def work(index, stop: Stop):
-        started.wait(10)
-        if index == 1:
-            raise ol.LaunchError("lost")
-        while True:
-            try:
-                stop.check()
-            except BaseException:
-                ended.append(index)
-                raise
-
-    with pytest.raises(ol.LaunchError, match=r"devices\[1\], .*: lost"):
-        on_each([device] * 3, work)
-    assert sorted(ended) == [0, 2]

@@ -3,11 +3,9 @@
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
 
-from opencl_lab.drivers import processes
 from opencl_lab.drivers.pinning import (
     LOCAL_RANKS,
     UNITS,
@@ -83,24 +81,6 @@ def test_workers_stay_where_the_process_may_run(pocl):
     one = pocl.rpartition(",")[2]
     found = workers({}, f"import os; os.sched_setaffinity(0, {{{one}}})")
     assert set(found.split()) == {one}
-
-
-def test_threads_that_others_start_meanwhile_are_not_bound():
-    before = os.sched_getaffinity(0)
-    begin, end = threading.Event(), threading.Event()
-    starter = threading.Thread(target=lambda: (begin.wait(), extra.start()))
-    extra = threading.Thread(target=end.wait)
-    started = [threading.Thread(target=end.wait) for _ in processes.PROCESSORS]
-    starter.start()
-    with processes.bound_threads():
-        begin.set()
-        starter.join()
-        for thread in started:
-            thread.start()
-    places = [os.sched_getaffinity(thread.native_id) for thread in started]
-    assert os.sched_getaffinity(extra.native_id) == before == os.sched_getaffinity(0)
-    assert len(before) == 1 or places == [{place} for place in sorted(before)]
-    end.set()
 
 
 @pytest.mark.full

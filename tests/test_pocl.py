@@ -50,14 +50,6 @@ def test_files_that_no_process_has_recorded_within_a_minute_are_removed(name, ag
     assert path.exists() == (age == "new" or name.endswith(".log"))
 
 
-def test_files_that_are_being_written_are_kept(folder, monkeypatch):
-    path = _write(folder, BC, CONTENT)
-    os.utime(path, (0, 0))
-    monkeypatch.setattr(time, "sleep", lambda seconds: path.write_bytes(CONTENT + b" anew"))
-    pocl.prepare_cache()
-    assert path.exists()
-
-
 def _write(folder, name, content):
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -37,21 +37,3 @@ def test_out_is_returned_though_the_input_is_the_same_memory(side, rng):
         assert ol.sort(given, out=given) is given
         assert ol.sort(given, out=view) is view
     np.testing.assert_array_equal(side.get(view), np.sort(keys))
-
-
-def test_what_is_replayed_counts_as_used(device, rng, monkeypatch):
-    queue = device.queue()
-    session = session_of(queue)
-    keys = cl.array.to_device(queue, rng.integers(0, 99, 300, np.int32))
-    for _ in range(2):
-        ol.sort(keys)
-    recorded = list(replay._recorded.values())[-1]
-    executable = recorded.executables[0]
-    ol.gemm(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), queue=queue)
-    assert list(session._executables._entries.values())[-1] is not executable
-    monkeypatch.setattr(replay, "TOUCH_SECONDS", -1)
-    ol.sort(keys)
-    assert list(session._executables._entries.values())[-1] is executable
-    ol.free_memory()
-    assert not replay._recorded and executable.dropped
-    assert np.array_equal(ol.sort(keys).get(), np.sort(keys.get()))

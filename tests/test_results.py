@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import io
-import pickle
 import warnings
 
 import numpy as np
@@ -93,30 +91,6 @@ def test_memory_that_others_may_have_is_not_used_again(escape, make):
     gc.collect()
     others = [make()[0] for _ in range(3)]
     assert all(block_of(other).int_ptr != block.int_ptr for other in others)
-
-
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_result_is_pickled_as_a_plain_array(protocol, make):
-    result, right = make()
-    shared = []  # what pyopencl cannot pickle
-
-    class Pickler(pickle.Pickler):
-        def persistent_id(self, item):
-            if not isinstance(item, (cl.Context, cl.CommandQueue, cl.Buffer, cl.Event)):
-                return None
-            shared.append(item)
-            return len(shared) - 1
-
-    class Unpickler(pickle.Unpickler):
-        def persistent_load(self, pid):
-            return shared[int(pid)]
-
-    file = io.BytesIO()
-    Pickler(file, protocol).dump(result)
-    file.seek(0)
-    loaded = Unpickler(file).load()
-    assert type(loaded) is cl.array.Array and np.array_equal(loaded.get(), right)
-    assert not result.is_pooled and loaded.base_data is result.base_data
 
 
 def test_another_queue_may_still_read_what_was_dropped(make, queue, held_back):

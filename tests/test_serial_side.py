@@ -1,6 +1,5 @@
 """The serial side of PoCL's device: hidden from others, and used where it is faster."""
 
-import ctypes
 import os
 import pickle
 import re
@@ -17,7 +16,6 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.core.device import SmallCalls
-from opencl_lab.core.queues import Gate, gate_of
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.sort.solver import SortSolver
 from opencl_lab.runtime.call import Call
@@ -181,24 +179,6 @@ def test_threads_use_both_sides_while_another_one_looks(threads, serial):
         assert of_platform(threads) == [threads.handle]
     assert not wrong
     assert of_platform(threads) == [threads.handle]
-
-
-def test_the_gate_closes_after_the_last_exit(serial):
-    word = ctypes.c_uint32(1)
-    gate = Gate(word)
-    with gate.opened():
-        with gate.opened():
-            assert word.value == 1
-        assert word.value == 1
-    assert word.value == 0
-    with pytest.raises(KeyError), gate.opened():
-        raise KeyError
-    assert word.value == 0
-    gate.leave_open()
-    with gate.opened():
-        pass
-    assert word.value == 1
-    assert isinstance(gate_of(serial.handle), Gate)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")

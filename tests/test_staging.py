@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -107,23 +106,6 @@ def test_public_calls(apart, queue, rng, monkeypatch):
     monkeypatch.setattr(apart, "fetch", None)
     small = rng.integers(0, 99, 200, np.int32)
     np.testing.assert_array_equal(ol.sort(small, queue=queue), np.sort(small))
-
-
-def test_threads_share_what_may_be_pinned(make, context, rng):
-    staged, taken = make(slots=2), []
-    take = staged._take
-    staged._take = lambda count: taken.append(take(count)) or taken[-1]
-    arrays = rng.integers(0, 2**31, (4, 20_000), np.int32)
-
-    def work(array):
-        queue = cl.CommandQueue(context)
-        return [there_and_back(staged, queue, array).copy() for _ in range(5)]
-
-    with ThreadPoolExecutor(len(arrays)) as threads:
-        for array, results in zip(arrays, threads.map(work, arrays), strict=True):
-            for result in results:
-                np.testing.assert_array_equal(result, array)
-    assert staged.pinned_bytes == 2 * CHUNK and all(taken)
 
 
 @pytest.mark.parametrize("copy", ["send", "fetch"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pyopencl as cl
@@ -14,7 +15,7 @@ from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.tile_schedule import Iteration, Tile, schedule
-from opencl_lab.runtime.tiles import run_tiles
+from opencl_lab.runtime.tiles import Part, run_parts, run_tiles
 
 
 @pytest.fixture
@@ -189,3 +190,67 @@ def test_memory_of_the_pool_is_not_taken_from_earlier_commands(queue, monkeypatc
     result = np.zeros_like(array)
     run_tiles(plan, {"a": array}, result, added(queue), queue)
     assert result.all()
+
+
+# ---------------------------------------------------------------------- parts
+
+BYTE = np.dtype(np.uint8)
+
+
+def parts_of(source, target, length):
+    def part(at):
+        def read(data, begin):
+            np.copyto(data, source[at + begin :][: data.size])
+
+        def write(data, begin):
+            target[at + begin :][: data.size] = data
+
+        return Part(read, write)
+
+    return [part(at) for at in range(0, source.size, length)]
+
+
+def negated(queue):
+    def work(given, out):
+        if is_device_array(given):
+            out.set(~given.get(queue), queue)
+        else:
+            np.invert(given, out=out)
+
+    return work
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_every_part_comes_back_to_its_place(queue, count, pinned, rng, monkeypatch):
+    monkeypatch.setattr(streams, "CHUNK", 4096)
+    if not pinned:
+        monkeypatch.setattr(cl, "enqueue_map_buffer", refuse)
+    length = 10_000  # no multiple of a chunk
+    source = rng.integers(0, 256, count * length, np.uint8)
+    target, done = np.zeros_like(source), []
+    parts = parts_of(source, target, length)
+    seconds = run_parts(parts, (length,), BYTE, negated(queue), queue, lambda: done.append(0))
+    np.testing.assert_array_equal(target, ~source)
+    assert len(done) == count
+    if count:
+        assert all(seconds[stage] > 0 for stage in ("read", "work", "write"))
+
+
+def test_stages_overlap(queue):
+    seen, lock, most = set(), threading.Lock(), []
+
+    def stage(name):
+        def busy(*unused):
+            with lock:
+                seen.add(name)
+                most.append(len(seen))
+            time.sleep(0.02)
+            with lock:
+                seen.discard(name)
+
+        return busy
+
+    part = Part(stage("read"), stage("write"))
+    run_parts([part] * 6, (64,), BYTE, stage("work"), queue)
+    assert max(most) == 3
