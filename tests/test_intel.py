@@ -6,11 +6,10 @@ import pytest
 from intel_setting import NAMES
 
 from opencl_lab.drivers import icd, intel
-from opencl_lab.drivers import intel as pip
 
 pytestmark = [
     pytest.mark.usefixtures("clean"),
-    pytest.mark.skipif(not pip.supported(), reason="Intel has no runtime for this one"),
+    pytest.mark.skipif(not intel.supported(), reason="Intel has no runtime for this one"),
 ]
 
 

@@ -11,13 +11,12 @@ from intel_setting import discover
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers import discovery, intel
-from opencl_lab.drivers import intel as pip
 from opencl_lab.drivers.icd import VENDORS
 from opencl_lab.lab.doctor.installation import installation
 
 pytestmark = [
     pytest.mark.usefixtures("clean"),
-    pytest.mark.skipif(not pip.supported(), reason="Intel has no runtime for this one"),
+    pytest.mark.skipif(not intel.supported(), reason="Intel has no runtime for this one"),
 ]
 
 
@@ -46,7 +45,7 @@ def only_pocl(monkeypatch, tmp_path, *named):
 
 
 def test_the_doctor_recommends_it_where_pocl_is_alone(monkeypatch, tmp_path):
-    monkeypatch.setattr(pip, "library", lambda: None)
+    monkeypatch.setattr(intel, "library", lambda: None)
     row = only_pocl(monkeypatch, tmp_path, "libpocl.so.2", "/x/libpocl-21062cec.so")
     assert row is not None and row.verdict == "limited"
     assert row.advice == "pip install 'opencl_lab[intel]'" and "PoCL is the only" in row.detail

@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from intel_setting import discover
 
-from opencl_lab.drivers import intel as pip
+from opencl_lab.drivers import intel
 
 pytestmark = [
     pytest.mark.full,
     pytest.mark.usefixtures("clean"),
-    pytest.mark.skipif(not pip.supported(), reason="Intel has no runtime for this one"),
+    pytest.mark.skipif(not intel.supported(), reason="Intel has no runtime for this one"),
 ]
-INSTALLED = pip.library()
+INSTALLED = intel.library()
 INTEL_NAME = "Intel(R) OpenCL"
 
 
