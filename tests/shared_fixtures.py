@@ -18,7 +18,6 @@ from tuning_runs import GPU
 
 from opencl_lab.core.plan import Buffer, Launch, Plan
 from opencl_lab.drivers import intel
-from opencl_lab.drivers import wheel as pip
 from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.ops.sort.solver import SORT_SOLVER
@@ -215,10 +214,10 @@ def wheel(monkeypatch, tmp_path):
     """The library that a wheel has installed in a virtual environment made for the test."""
     packages = tmp_path / "venv/lib/python3/site-packages"
     packages.mkdir(parents=True)
-    library = tmp_path / "venv/lib" / pip.DRIVER
+    library = tmp_path / "venv/lib" / intel.DRIVER
     library.write_text("not a library")
     python = SimpleNamespace(path=[str(packages)], prefix=str(tmp_path / "empty"), platform="linux")
-    monkeypatch.setattr(pip, "sys", python)
+    monkeypatch.setattr(intel, "sys", python)
     return library
 
 

@@ -9,25 +9,21 @@ import pickle
 import subprocess
 import sys
 import tempfile
-import threading
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
 import pyopencl as cl
 import pytest
-from device_records import CPU, EVERYTHING
+from device_records import CPU
 
 import opencl_lab as ol
 from opencl_lab.core.device import Capabilities
 from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.core.paths import cache_dir
 from opencl_lab.core.records import write_sealed
 from opencl_lab.drivers import discovery as module
-from opencl_lab.drivers import icd
 from opencl_lab.drivers.caches import section_files
-from opencl_lab.drivers.discovery import choose_device, device_of, here
+from opencl_lab.drivers.discovery import choose_device, here
 from opencl_lab.drivers.probed import corrected, probe_file
 
 # ------------------------------------------------------------ probed capabilities
@@ -58,23 +54,6 @@ def test_findings_of_wrong_types_or_names_are_ignored(found):
     assert corrected(device).capabilities == replace(device.capabilities, fp16=True)
 
 
-@pytest.mark.parametrize(
-    "report",
-    [
-        {"capabilities": {"fp64": True}},
-        {"key": "another", "capabilities": {"fp64": True}},
-        {"key": "KEY"},
-        {"key": "KEY", "capabilities": [1]},
-        {"key": "KEY", "capabilities": None},
-    ],
-)
-def test_reports_without_findings_are_ignored(report):
-    device = replace(CPU, name="Corrupt")
-    path = probe_file(device.key)
-    write_sealed(path, {k: device.key if v == "KEY" else v for k, v in report.items()})
-    assert corrected(device) == device
-
-
 @pytest.mark.parametrize("text", ["{", "[]", "null", "5", "true", "[[1]]", "\0", "[" * 100_000])
 def test_corrupt_reports_are_ignored_and_cleared(text):
     device = replace(CPU, name="Corrupt")
@@ -83,21 +62,6 @@ def test_corrupt_reports_are_ignored_and_cleared(text):
     path.write_text(text)
     assert corrected(device) == device
     assert path in section_files("doctor")
-
-
-def test_a_report_with_one_changed_digit_is_ignored():
-    device = replace(CPU, name="Damaged", capabilities=Capabilities(local_memory=1 << 15))
-    path = probe_file(device.key)
-    write_sealed(path, {"key": device.key, "capabilities": {"local_memory": 1024}})
-    assert corrected(device).capabilities.local_memory == 1024
-    path.write_text(path.read_text().replace("1024", "9024"))
-    assert corrected(device) == device
-
-
-def test_probe_files_are_single_files_in_the_cache():
-    paths = {probe_file(device.key) for device in EVERYTHING}
-    assert len(paths) == len(EVERYTHING)
-    assert {path.parent for path in paths} == {cache_dir("doctor")}
 
 
 # ----------------------------------------------------------------- discovery
@@ -179,22 +143,6 @@ def test_a_machine_without_a_driver(platforms, monkeypatch):
     assert discover(monkeypatch, platforms) == ()
 
 
-def test_records_of_a_minimal_driver(monkeypatch):
-    handle = fake_handle()
-    (device,) = discover(monkeypatch, [FakePlatform("P", [handle])])
-    assert device.handle is handle
-    assert (device.name, device.kind, device.c_version) == ("Fake", "gpu", "OpenCL C 1.2")
-    assert device.max_work_items == (512, 512, 64)
-    assert device.work_group_multiple == 1
-    assert device.native_vector_bytes == 16
-    assert device.compute_capability is None
-    assert not device.unified_memory
-    assert not device.simulated
-    assert device.largest_buffer == 1 << 30
-    limits = {"max_work_group": 512, "local_memory": 1 << 15}
-    assert device.capabilities == Capabilities(**limits)
-
-
 def test_records_of_a_capable_driver(monkeypatch):
     extensions = "cl_khr_fp64 cl_khr_fp16 cl_khr_int64_base_atomics"
     handle = fake_handle(
@@ -218,80 +166,6 @@ def test_records_of_a_capable_driver(monkeypatch):
     assert claims.warpgroup_matrix_units
     assert claims.declared_memory == 226 << 10
     assert device.largest_buffer == device.global_memory == 1 << 32  # whatever it claims
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("bits", "kind", "simulated"),
-    [
-        (cl.device_type.GPU, "gpu", False),
-        (cl.device_type.CPU, "cpu", False),
-        (cl.device_type.ACCELERATOR, "accelerator", False),
-        (cl.device_type.GPU | cl.device_type.DEFAULT, "gpu", False),
-        (cl.device_type.CUSTOM, "accelerator", False),
-        (cl.device_type.GPU | cl.device_type.CPU | cl.device_type.ACCELERATOR, "cpu", True),
-    ],
-)
-def test_kinds_of_devices(bits, kind, simulated, monkeypatch):
-    (device,) = discover(monkeypatch, [FakePlatform("P", [fake_handle(kind=bits)])])
-    assert (device.kind, device.simulated) == (kind, simulated)
-
-
-def test_discovered_devices_come_in_the_order_of_preference(monkeypatch):
-    found = discover(
-        monkeypatch,
-        [
-            FakePlatform("A", [fake_handle("cpu", cl.device_type.CPU, max_compute_units=64)]),
-            FakePlatform("B", [fake_handle("small"), fake_handle("big", max_compute_units=8)]),
-        ],
-    )
-    assert [device.name for device in found] == ["big", "small", "cpu"]
-
-
-def test_one_thread_discovers_while_others_wait(monkeypatch):
-    calls, found = [], []
-    other = threading.Thread(target=lambda: found.append(ol.devices()))
-
-    def get_platforms():
-        calls.append(threading.current_thread())
-        other.start()
-        other.join(0.2)
-        return [FakePlatform("P", [fake_handle()])]
-
-    monkeypatch.setattr(module, "_discover", cache(module._discover.__wrapped__))
-    monkeypatch.setattr(module.intel, "platforms", list)
-    monkeypatch.setattr(cl, "get_platforms", get_platforms)
-    found.append(ol.devices())
-    other.join()
-    assert calls == [threading.current_thread()]
-    assert found[0] == found[1] and found[0][0].name == "Fake"
-
-
-def test_discovery_that_was_interrupted_begins_anew(monkeypatch):
-    def interrupted():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, "_discover", cache(module._discover.__wrapped__))
-    monkeypatch.setattr(module.intel, "platforms", list)
-    monkeypatch.setattr(cl, "get_platforms", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        ol.devices()
-    monkeypatch.setattr(cl, "get_platforms", lambda: [FakePlatform("P", [fake_handle()])])
-    found = []
-    other = threading.Thread(target=lambda: found.extend(ol.devices()), daemon=True)
-    other.start()
-    other.join(10)
-    assert [device.name for device in found] == ["Fake"]
-
-
-def test_pocl_is_found_where_the_loader_of_a_conda_environment_looks(monkeypatch, tmp_path):
-    vendors, chosen = tmp_path / "etc/OpenCL/vendors", tmp_path / "chosen"
-    for folder in (vendors, chosen):
-        folder.mkdir(parents=True)
-        (folder / "pocl.icd").write_text(f"{folder}/libpocl.so.2\n")
-    monkeypatch.setattr(icd, "loader_library", lambda: tmp_path / "lib/libOpenCL.so.1")
-    assert f"{vendors}/libpocl.so.2" in icd.pocl_libraries({})
-    assert icd.pocl_libraries({"OCL_ICD_VENDORS": str(chosen)}) == [f"{chosen}/libpocl.so.2"]
 
 
 # --------------------------------------------------------- the machine itself
@@ -318,17 +192,6 @@ def test_a_device_is_found_by_its_key_whatever_its_number(device, monkeypatch):
         assert pickle.loads(pickle.dumps(record)).spec == found[index].spec
     with pytest.raises(DeviceNotFound, match=r"another .* is not here"):
         here(replace(found[0], name="another"))
-
-
-def test_device_of_a_handle(device):
-    assert device_of(device.handle) == device
-
-
-def test_a_handle_that_discovery_did_not_see(device, monkeypatch):
-    monkeypatch.setattr(module, "_discover", tuple)
-    unseen = device_of(device.handle)
-    assert (unseen.platform_index, unseen.device_index) == (-1, -1)
-    assert unseen.key == device.key
 
 
 # ------------------------------------------------- other code in the same process

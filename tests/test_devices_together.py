@@ -15,19 +15,15 @@ from gemm_checks import assert_product, assert_right, generated, matrices, optio
 from sort_checks import SMALL
 
 import opencl_lab as ol
-from opencl_lab.core.device import Device
 from opencl_lab.ops.gemm.host import panels
 from opencl_lab.ops.gemm.host import shared as shared_gemm
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.ops.sort import shared as shared_sort
 from opencl_lab.ops.sort.codes import codes
-from opencl_lab.ops.sort.problem import KEY_TYPES
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.together import Stop, divided, on_each
+from opencl_lab.runtime.together import on_each
 
-CPU = Device("cpu", "cpu", compute_units=4, clock=2000, native_vector_bytes=32)
-GPU = Device("gpu", "gpu", compute_units=80, clock=1500)
 NAIVE = {"algorithm": "naive", "config": {"WG_M": 4, "WG_N": 8}}
 
 
@@ -115,13 +111,6 @@ def test_a_row_of_keys(n, descending, both, made, rng):
     assert (len(made) > 1) == (n > 1)
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("dtype", some(KEY_TYPES, "float32", "int64"))
-def test_all_types_of_keys(dtype, both, rng):
-    keys = awkward_keys(rng, dtype, 5_003)
-    assert same_bits(ol.sort(keys, devices=both), in_order(keys))
-
-
 @pytest.mark.parametrize("kind", ["equal", "sorted", "reversed", "two", "zeros"])
 def test_skewed_keys(kind, both, rng):
     n = 20_011
@@ -160,16 +149,6 @@ def test_out_and_foreign_layouts_of_keys(both, rng):
     np.testing.assert_array_equal(result, np.sort(swapped))
 
 
-def test_bits_of_keys(both, made, rng):
-    keys = rng.integers(0, 1 << 16, (6, 801), np.uint16)
-    result = ol.sort(keys, bits=(4, 9), devices=both)
-    order = np.argsort(keys >> 4 & 31, axis=-1, kind="stable")
-    np.testing.assert_array_equal(result, np.take_along_axis(keys, order, -1))
-    assert made == [2]
-    np.testing.assert_array_equal(ol.sort(keys[0], bits=(4, 9), devices=both), result[0])
-    assert made == [2]  # a single row by bits is sorted by one device
-
-
 def test_keys_that_do_not_fit_are_sorted_by_the_first(both, made, rng, monkeypatch):
     monkeypatch.setenv("OCLAB_DEVICE_BYTES", str(250_000))
     keys = awkward_keys(rng, "int32", 100_003)
@@ -191,18 +170,6 @@ def test_products(m, n, k, both, made, rng):
     assert made
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("trans_a", [False, True])
-@pytest.mark.parametrize("trans_b", [False, True])
-def test_transposed_factors(trans_a, trans_b, both, made, rng):
-    a, b, _ = matrices(rng, 97, 140, 83, trans_a=trans_a, trans_b=trans_b)
-    out = np.full((97, 280), np.nan, np.float32)[:, ::2]
-    how = {"trans_a": trans_a, "trans_b": trans_b, "out": out}
-    assert ol.gemm(a, b, **how, devices=both, **NAIVE) is out
-    assert_product(out, a.T if trans_a else a, b.T if trans_b else b)
-    assert made
-
-
 @pytest.mark.few(5)
 @pytest.mark.parametrize("case", range(4))
 @pytest.mark.parametrize("dtype", some(ELEMENT_TYPES, "float32", "complex128"))
@@ -215,35 +182,6 @@ def test_types_stacks_and_epilogues(case, dtype, both, rng):
     assert_right(result, problem, inputs)
 
 
-@pytest.mark.parametrize("stack", [(2,), (3,), (23,), (2, 9), (9, 2)])
-def test_stacks(stack, both, made, rng):
-    a = rng.uniform(-1, 1, (*stack, 30, 40)).astype("f4")
-    b = rng.uniform(-1, 1, (*stack, 40, 20)).astype("f4")
-    result = ol.gemm(a, b, devices=both, **NAIVE)
-    np.testing.assert_allclose(result, a @ b, rtol=0, atol=1e-4)
-    assert made
-
-
-def test_integers_wrap_around(both, rng):
-    a, b = (rng.integers(-128, 127, (90, 90), np.int8) for _ in range(2))
-    np.testing.assert_array_equal(ol.gemm(a, b, devices=both, **NAIVE), a @ b)
-
-
-def test_an_output_that_is_an_input(both, rng):
-    a, b, c = matrices(rng, 120, 120, 120)
-    kept = c.copy()
-    assert ol.gemm(a, b, beta=2, c=c, out=c, devices=both, **NAIVE) is c
-    assert_product(c, a, b, kept, 1.0, 2.0)
-
-
-@pytest.mark.parametrize("kind", ["row", "column"])
-def test_a_bias_is_cut_with_the_rows(kind, both, rng):
-    a, b, _ = matrices(rng, 61, 61, 30)
-    bias = rng.uniform(-9, 9, (61, 1) if kind == "row" else (61,)).astype("f4")
-    result = ol.gemm(a, b, bias=bias, activation="relu", devices=both, **NAIVE)
-    np.testing.assert_allclose(result, np.maximum(a @ b + bias, 0), rtol=0, atol=1e-3)
-
-
 @pytest.mark.parametrize("limit", [300_000, 60_000])
 def test_products_that_do_not_fit(limit, both, made, rng, monkeypatch):
     monkeypatch.setenv("OCLAB_DEVICE_BYTES", str(limit))
@@ -252,19 +190,6 @@ def test_products_that_do_not_fit(limit, both, made, rng, monkeypatch):
     result = ol.gemm(a, b, beta=0.5, c=c, devices=both, **NAIVE)
     assert_product(result, a, b, c, 1.0, 0.5)
     assert made
-
-
-@pytest.mark.parametrize("shapes", [((0, 9), (9, 9)), ((9, 0), (0, 9)), ((0, 3, 9), (9, 9))])
-def test_nothing_to_multiply(shapes, both, made):
-    a, b = (np.ones(shape, np.float32) for shape in shapes)
-    np.testing.assert_array_equal(ol.gemm(a, b, devices=both), a @ b)
-    assert not made
-
-
-def test_what_is_not_read_may_be_nan(both, rng):
-    a, b, c = matrices(rng, 90, 80, 70)
-    a[:] = np.nan
-    np.testing.assert_array_equal(ol.gemm(a, b, alpha=0, beta=2, c=c, devices=both), 2 * c)
 
 
 # ------------------------------------------------------------------ which ones
@@ -281,13 +206,6 @@ def test_a_device_twice_and_one_alone(device, halves, made, rng):
         assert_product(ol.gemm(a, b, devices=devices, **NAIVE), a, b)
         assert same_bits(ol.sort(keys, devices=devices, **SMALL), in_order(keys))
     assert not made
-
-
-def test_a_part_of_a_device_is_chosen_alone(halves, rng):
-    assert ol.select_device(halves[0]).compute_units == 1
-    keys = rng.integers(0, 99, 300, np.int32)
-    for _ in range(2):  # recorded, and replayed
-        np.testing.assert_array_equal(ol.sort(keys, device=halves[0], **SMALL), np.sort(keys))
 
 
 @pytest.mark.parametrize("call", [ol.sort, lambda x, **where: ol.gemm(x, x, **where)])
@@ -391,30 +309,3 @@ def test_an_interrupt_ends_the_call(operation, both, rng, monkeypatch):
         else:
             ol.sort(x, axis=None, devices=both, **SMALL)
     assert not still_running()
-
-
-@pytest.mark.parametrize("n", [0, 1, 5, 1000])
-def test_shares_are_as_large_as_devices_are_fast(n):
-    alike = divided(n, [GPU] * 3)
-    assert alike[0] == 0 and alike[-1] == n and np.ptp(np.diff(alike)) <= 1
-    fast, slow = np.diff(divided(n, [GPU, CPU]))
-    assert fast + slow == n and (n < 99 or fast > 9 * slow)
-
-
-def test_the_others_stop_when_one_fails(device):
-    started, ended = threading.Barrier(3), []
-
-    def work(index, stop: Stop):
-        started.wait(10)
-        if index == 1:
-            raise ol.LaunchError("lost")
-        while True:
-            try:
-                stop.check()
-            except BaseException:
-                ended.append(index)
-                raise
-
-    with pytest.raises(ol.LaunchError, match=r"devices\[1\], .*: lost"):
-        on_each([device] * 3, work)
-    assert sorted(ended) == [0, 2]

@@ -64,7 +64,7 @@ def test_a_compiler_without_openmp(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_way_to_a_device_is_looked_at_part_by_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opencl_lab.drivers.wheel.library", lambda: None)
+    monkeypatch.setattr("opencl_lab.drivers.intel.library", lambda: None)
     vendors = tmp_path / "etc/OpenCL/vendors"
     for folder in (vendors, tmp_path / "dev/dri", tmp_path / "sys/class/drm/renderD128/device"):
         folder.mkdir(parents=True)

@@ -299,7 +299,7 @@ def test_what_a_limit_does_not_leave_is_not_asked_of_the_driver(
             limited_group(patch, tmp_path, limit=64 << 20, used=62 << 20, cached=1 << 20)
             words = "container"
         ol.free_memory()
-        patch.setattr(programs, "no_room", lambda version, first: None)  # asked by builds
+        patch.setattr(programs, "no_room", lambda version: None)  # asked by builds
         with pytest.raises(ol.LaunchError, match=words):
             call()
         patch.setattr(memory, "process_left", lambda: 10 << 20)
@@ -337,10 +337,13 @@ def test_a_process_with_little_memory_gets_a_sentence(device, before, left, erro
         f"if {before}: ol.devices()\n"
         "pages = int(memory.SIZES.read_text().split()[0])\n"
         f"most = pages * resource.getpagesize() + ({left} << 20)\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (most, most))\n"
+        "before = resource.getrlimit(resource.RLIMIT_AS)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))\n"
         "try: ol.sort(np.arange(5000))\n"
         f"except ol.{error} as error: assert 'ulimit -v' in error.sentence, error\n"
         "else: raise AssertionError\n"
+        "resource.setrlimit(resource.RLIMIT_AS, before)\n"
+        "assert (ol.sort(np.arange(5000)[::-1]) == np.arange(5000)).all()\n"
     )
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", limited],

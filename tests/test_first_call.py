@@ -116,14 +116,6 @@ def test_errors_are_those_of_the_program_alone(fresh, lean):
     assert caught.value.source.count("\n") == 2
 
 
-def test_only_what_is_needed_is_declared(lean):
-    text, options = with_declarations(POCL, CALLS)
-    assert options == ("-D_OPENCL_H_",) and text.endswith(CALLS)
-    assert " clamp(" in text and " mad(" in text
-    assert " sincos(" not in text and " convert_char_sat(" not in text
-    assert len(text) < 250_000
-
-
 def test_other_platforms_and_unusual_programs_are_left_alone(monkeypatch):
     assert with_declarations("OpenCL 3.0 CUDA 12.4", CALLS) is None
     assert with_declarations("OpenCL 3.0 PoCL 6.0", CALLS) is None

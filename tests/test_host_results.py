@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
-from runtime_kernels import together
 
 import opencl_lab as ol
-from opencl_lab.runtime import freeing, host_results
+from opencl_lab.runtime import host_results
 from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.session import session_of
 
@@ -44,18 +41,6 @@ def test_memory_comes_back_when_the_last_view_is_gone():
     assert third.flags.writeable and third.flags.aligned and third.flags.c_contiguous
 
 
-def test_parts_of_the_base_keep_the_memory():
-    pool = HostResults(1 << 30)
-    array = pool.empty((5000,), INT32)
-    array[:] = 3
-    part = array.base[:100]
-    copy = array.base.copy()
-    del array
-    assert not pool.idle_bytes and (part.view(INT32) == 3).all()
-    del part, copy
-    assert pool.idle_bytes == 20_000
-
-
 def test_small_results_own_their_memory_and_pools_are_bounded():
     pool = HostResults(50_000)
     assert pool.empty((10,), INT32).flags.owndata
@@ -84,20 +69,6 @@ def test_large_results_begin_with_a_line_of_a_cache():
     assert pool.empty((1000,), INT32).flags.owndata
 
 
-def test_memory_that_runs_out_is_looked_for_in_pools(monkeypatch):
-    freed = []
-    monkeypatch.setattr(freeing, "free_unused", lambda seconds: freed.append(True))
-    pages = host_results._Pages
-
-    def scarce(*shape):
-        if not freed:
-            raise MemoryError
-        return pages(*shape)
-
-    monkeypatch.setattr(host_results, "_Pages", scarce)
-    assert HostResults(1 << 30).empty((5000,), INT32).shape == (5000,) and freed
-
-
 def test_results_of_further_calls(device, rng, monkeypatch):
     monkeypatch.setattr(host_results, "ALIGNED", 4096)
     keys = rng.integers(-(2**31), 2**31, (8, 3000)).astype(np.int32)
@@ -119,26 +90,3 @@ def test_results_of_further_calls(device, rng, monkeypatch):
     assert pool.idle_bytes
     ol.free_memory()
     assert not pool.idle_bytes
-
-
-def test_threads_do_not_share_results(rng, monkeypatch):
-    monkeypatch.setattr(host_results, "ALIGNED", 4096)
-
-    def work(row):
-        right = np.sort(row)
-        last = ol.sort(row)
-        for _ in range(30):
-            result = ol.sort(row)
-            assert (last == right).all() and (result == right).all()
-            last = result
-
-    together(*(partial(work, row) for row in rng.integers(0, 10**6, (4, 2000)).astype(np.int32)))
-
-
-def test_public_calls_have_such_results_from_the_first_on(rng):
-    """Whatever NumPy's own memory does; the first call takes another road than those after it."""
-    a, b = rng.random((700, 3), np.float32), rng.random((3, 700), np.float32)
-    for _ in range(4):
-        result = ol.gemm(a, b)
-        assert result.__array_interface__["data"][0] % 64 == 0
-        np.testing.assert_allclose(result, a @ b, rtol=1e-5)

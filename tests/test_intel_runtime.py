@@ -3,56 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
-import pyopencl as cl
 import pytest
 from intel_setting import discover
 
-from opencl_lab.core.template import Source
-from opencl_lab.drivers import wheel as pip
-from opencl_lab.runtime.session import session_of
+from opencl_lab.drivers import intel
 
 pytestmark = [
     pytest.mark.full,
     pytest.mark.usefixtures("clean"),
-    pytest.mark.skipif(not pip.supported(), reason="Intel has no runtime for this one"),
+    pytest.mark.skipif(not intel.supported(), reason="Intel has no runtime for this one"),
 ]
-INSTALLED = pip.library()
+INSTALLED = intel.library()
 INTEL_NAME = "Intel(R) OpenCL"
-
-
-KERNELS = """
-#define GROUP __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel GROUP void one(void) {}
-__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void many(void) {}
-"""
-
-
-@pytest.mark.parametrize("platform", ["Intel(R) OpenCL", "Portable Computing Language"])
-def test_intel_s_compiler_is_spared_work_on_groups_of_one_item(
-    device, own_queue, monkeypatch, platform
-):
-    session = session_of(own_queue(device.handle))
-    session.device = replace(session.device, platform=platform)
-    texts = []
-
-    class Program:
-        def __init__(self, context, text):
-            texts.append(text)
-
-        def build(self, options):
-            return self
-
-        def get_info(self, what):
-            return 2  # kernels
-
-    monkeypatch.setattr(cl, "Program", Program)
-    session.program(Source("a", KERNELS), ())
-    hint = ", intel_vec_len_hint(1)" if platform.startswith("Intel") else ""
-    one = f"((reqd_work_group_size(1, 1, 1){hint}))"
-    (text,) = texts  # PoCL gets declarations before it
-    assert text.endswith(KERNELS.replace("((reqd_work_group_size(1, 1, 1)))", one))
 
 
 # --------------------------------------------------------------- the runtime itself

@@ -164,22 +164,6 @@ def packages(place):
     return {"/".join(parts[:count]) for count in range(1, len(parts))}
 
 
-def test_the_reader_sees_every_way_to_import(monkeypatch, tmp_path):
-    path = tmp_path / "odd.py"
-    path.write_text(
-        "from opencl_lab.lab import files\nimport opencl_lab.core.plan\n"
-        "PLACE = 'opencl_lab.core.device:Device'\n"
-        "def late():\n    from opencl_lab.runtime.session import Session\n    import mako\n"
-        "    import_module('opencl_lab.' + late)\n    import_module('opencl_lab.core.space')\n"
-    )
-    monkeypatch.setitem(modules(), "odd", path)
-    found = Imports("odd")
-    assert found.early == {"lab/files", "core/plan"} and found.computed and found.others == {"mako"}
-    assert found.ours == {
-        *("lab/files", "core/plan", "core/device", "runtime/session", "core/space"),
-    }
-
-
 def test_every_name_in_the_layers_is_a_module_or_package():
     lines, named = written()
     for pattern in {name for line in [*lines, *named.values()] for name in line}:

@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from public_calls import CALLS, arguments, floats, integers
+from public_calls import CALLS, arguments, integers
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
@@ -119,31 +119,6 @@ def test_pairs_must_be_apart(side, rng):
     assert not overlap(flat[:50], flat[50:]) and overlap(flat[::2], flat[50:])
 
 
-def test_power_goes_to_the_host(queue, rng):
-    x = floats(8, 8)(rng)
-    out = np.empty((8, 5), np.float32)
-    for given in (x, cl.array.to_device(queue, x)):
-        frequencies, power = ol.fft.power_spectrum(given)
-        again, same = ol.fft.power_spectrum(given, out=out)
-        assert same is out
-        np.testing.assert_array_equal(again, frequencies)
-        np.testing.assert_array_equal(out, power)
-    with pytest.raises(InvalidProblem, match="out must have shape"):
-        ol.fft.power_spectrum(x, out=out[1:])
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("types", [("i1", "u2"), ("?", "i4"), ("f2", "f2"), ("f2", "u1")])
-def test_convolutions_of_mixed_types_on_a_device(types, queue, rng, device):
-    if not device.capabilities.fp64 and not set(types) <= {"f2", "f4"}:
-        pytest.skip("no double precision")
-    a, b = (rng.integers(0, 9, n).astype(t) for n, t in zip((7, 4), types, strict=True))
-    result = ol.fft.convolve(*(cl.array.to_device(queue, x) for x in (a, b)))
-    right = ol.fft.convolve(a, b)
-    assert result.dtype == right.dtype
-    np.testing.assert_allclose(result.get(), right, atol=1e-4)
-
-
 # ---------------------------------------------------------------- copies
 
 
@@ -188,25 +163,6 @@ def test_copies_are_those_of_numpy(types, case, queue, rng, device):
     right = copied_by_numpy(source, shape, target_type, conjugate, shifts or (0,) * ndim)
     np.testing.assert_array_equal(found[..., 1].T, right)
     assert (found[..., 0] == 7).all()  # nothing else is written
-
-
-def test_copies_have_the_fewest_dimensions():
-    dense = View.dense((3, 4, 5))
-    numbers = np.dtype(np.float32)
-
-    def dimensions(source, target, **more):
-        (launch,) = Copy(source, target, numbers, numbers, **more).plan().launches
-        return launch.params["NDIM"], launch.params["UNIT"]
-
-    assert dimensions(dense, dense) == (1, True)
-    turned = View((5, 4, 3), dense.strides[::-1], 0)
-    assert dimensions(turned, turned) == (1, True)
-    assert dimensions(View((3, 4, 5), (40, 10, 2), 1), dense) == (1, False)
-    assert dimensions(View((2, 4, 5), dense.strides, 0), dense) == (1, True)
-    assert dimensions(View((3, 2, 5), dense.strides, 0), dense) == (2, True)
-    assert dimensions(dense, dense, shifts=(1, 0, 0)) == (1, True)
-    assert dimensions(dense, dense, shifts=(0, 0, 1)) == (2, True)
-    assert dimensions(View((), (), 3), View((), (), 0)) == (1, True)
 
 
 def test_parts_of_one_buffer_may_overlap(device, rng):

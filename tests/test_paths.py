@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import socket
 import stat
@@ -15,25 +14,7 @@ from pathlib import Path
 import pytest
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.paths import cache_dir, check_target, replace_file, write_json
-from opencl_lab.core.records import read_sealed
-
-
-def test_cache_dir_follows_the_environment(monkeypatch, tmp_path):
-    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
-    assert cache_dir() == tmp_path
-    assert cache_dir("doctor", "x.json") == tmp_path / "doctor" / "x.json"
-    assert not cache_dir("doctor").exists()
-
-
-@pytest.mark.parametrize("value", [None, ""])
-def test_cache_dir_of_the_platform(value, monkeypatch):
-    if value is None:
-        monkeypatch.delenv("OCLAB_CACHE_DIR")
-    else:
-        monkeypatch.setenv("OCLAB_CACHE_DIR", value)
-    assert cache_dir().is_absolute()
-    assert "opencl_lab" in cache_dir().parts
+from opencl_lab.core.paths import check_target, replace_file
 
 
 def test_replace_file(tmp_path):
@@ -64,26 +45,6 @@ def test_an_interrupted_write_leaves_the_old_file(error, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_interrupted_first_write_leaves_nothing(tmp_path):
-    def interrupted():
-        with replace_file(tmp_path / "a.json") as temporary:
-            temporary.write_text("half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_document_that_is_no_json_leaves_the_old_file(tmp_path):
-    path = tmp_path / "a.json"
-    write_json(path, {"a": 1})
-    with pytest.raises(TypeError):
-        write_json(path, {"a": object()})
-    assert json.loads(path.read_text()) == {"a": 1}
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.skipif(os.name != "posix", reason="permission bits are of POSIX")
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_files_get_the_permissions_of_a_plain_open(umask, tmp_path):
@@ -98,59 +59,6 @@ def test_files_get_the_permissions_of_a_plain_open(umask, tmp_path):
     )
     assert int(done.stdout) == umask
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
-
-
-def test_write_json_makes_the_folder(tmp_path):
-    path = tmp_path / "a" / "b" / "c.json"
-    write_json(path, {"key": [1, "ü", None]})
-    assert json.loads(path.read_text(encoding="utf-8")) == {"key": [1, "ü", None]}
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b'{"a": 1', b"\xff\xfe\x00", b"{'a': 1}", b'{"a": 1} x']
-)
-def test_corrupt_json_reads_as_none(content, tmp_path):
-    path = tmp_path / "a.json"
-    path.write_bytes(content)
-    assert read_sealed(dict, path) is None
-
-
-def test_missing_json_reads_as_none(tmp_path):
-    assert read_sealed(dict, tmp_path / "a.json") is None
-    assert read_sealed(dict, tmp_path / "no folder" / "a.json") is None
-    assert read_sealed(dict, tmp_path) is None
-
-
-def test_concurrent_writers_leave_one_whole_document(tmp_path):
-    path = tmp_path / "a.json"
-    write_json(path, [-1] * 2_000)
-    start = threading.Barrier(5)
-    torn = []
-
-    def write(number):
-        start.wait()
-        for _ in range(20):
-            write_json(path, [number] * 2_000)
-
-    def read():
-        start.wait()
-        for _ in range(100):
-            document = json.loads(path.read_text())
-            if len(document) != 2_000 or len(set(document)) != 1:
-                torn.append(document)
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
-    threads.append(threading.Thread(target=read))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert torn == []
-    document = json.loads(path.read_text())
-    assert len(document) == 2_000
-    assert set(document) <= {0, 1, 2, 3}
-    assert len(set(document)) == 1
-    assert list(tmp_path.iterdir()) == [path]
 
 
 # ------------------------------------------------------------- a user's targets

@@ -3,11 +3,9 @@
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
 
-from opencl_lab.drivers import processes
 from opencl_lab.drivers.pinning import (
     LOCAL_RANKS,
     UNITS,
@@ -83,47 +81,6 @@ def test_workers_stay_where_the_process_may_run(pocl):
     one = pocl.rpartition(",")[2]
     found = workers({}, f"import os; os.sched_setaffinity(0, {{{one}}})")
     assert set(found.split()) == {one}
-
-
-def test_threads_that_others_start_meanwhile_are_not_bound():
-    before = os.sched_getaffinity(0)
-    begin, end = threading.Event(), threading.Event()
-    starter = threading.Thread(target=lambda: (begin.wait(), extra.start()))
-    extra = threading.Thread(target=end.wait)
-    started = [threading.Thread(target=end.wait) for _ in processes.PROCESSORS]
-    starter.start()
-    with processes.bound_threads():
-        begin.set()
-        starter.join()
-        for thread in started:
-            thread.start()
-    places = [os.sched_getaffinity(thread.native_id) for thread in started]
-    assert os.sched_getaffinity(extra.native_id) == before == os.sched_getaffinity(0)
-    assert len(before) == 1 or places == [{place} for place in sorted(before)]
-    end.set()
-
-
-def test_a_thread_that_has_ended_leaves_the_others_bound(monkeypatch, tmp_path):
-    own, bound = tmp_path / str(threading.get_native_id()), {}
-
-    def bind(task, processors):
-        if task == 12:
-            raise ProcessLookupError
-        bound[task] = processors
-
-    own.mkdir()
-    (own / "comm").write_text("python\n")
-    monkeypatch.setattr(processes, "TASKS", tmp_path)
-    monkeypatch.setattr(processes, "PROCESSORS", {2, 3, 5})
-    monkeypatch.setattr(os, "sched_setaffinity", bind)
-    for name in (processes.AFFINITY, processes.OPENMP):
-        monkeypatch.delenv(name, raising=False)
-    with processes.bound_threads():
-        for name in ("10", "11", "12", "13"):
-            (tmp_path / name).mkdir()
-            if name != "10":
-                (tmp_path / name / "comm").write_text(f"{processes.MARK}\n")
-    assert bound == {11: {2}, 13: {5}}
 
 
 @pytest.mark.full

@@ -17,16 +17,11 @@ from opencl_lab.core.plan import (
     Launch,
     LocalMemory,
     Plan,
-    ceil_divide,
     check_plan,
-    passed_room,
-    round_up,
 )
 from opencl_lab.core.template import render
-from opencl_lab.core.wording import size_text
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.runtime.copies import Copy, View
 
 INT32 = np.dtype(np.int32)
 GPU = Device(
@@ -56,18 +51,6 @@ def launch(**changes):
 
 
 # --------------------------------------------------------------------- limits
-
-
-def test_a_plan_at_every_limit_passes():
-    limits = replace(
-        GPU,
-        max_allocation=256,
-        global_memory=512,
-        max_work_items=(32, 1, 1),
-        capabilities=Capabilities(max_work_group=32, local_memory=100),
-    )
-    check_plan(Plan(BUFFERS, (launch(local_bytes=100),)), limits)
-    check_plan(Plan((), ()), limits)
 
 
 @pytest.mark.parametrize(
@@ -105,15 +88,6 @@ def test_cuda_devices_take_few_groups_beyond_the_first_dimension():
         check_plan(tall, nvidia)
 
 
-def test_found_limits_count_and_not_claimed_ones():
-    weak = replace(GPU, capabilities=replace(GPU.capabilities, max_work_group=16))
-    with pytest.raises(InvalidConfig, match="at most 16"):
-        check_plan(Plan(BUFFERS, (launch(),)), weak)
-    weak = replace(GPU, capabilities=replace(GPU.capabilities, local_memory=8))
-    with pytest.raises(InvalidConfig, match="the device has 8 bytes"):
-        check_plan(Plan(BUFFERS, (launch(local_bytes=9),)), weak)
-
-
 def test_one_buffer_too_large():
     with pytest.raises(InvalidProblem, match=r"'x' takes 256 bytes.*Paper GPU.*at most 255 bytes"):
         check_plan(Plan(BUFFERS, ()), replace(GPU, max_allocation=255))
@@ -122,51 +96,6 @@ def test_one_buffer_too_large():
 def test_all_buffers_too_large():
     with pytest.raises(InvalidProblem, match=r"needs 512 bytes of device memory.*has 511 bytes"):
         check_plan(Plan(BUFFERS, ()), replace(GPU, global_memory=511))
-
-
-def test_sizes_do_not_overflow():
-    huge = Buffer("x", "in", (2**33, 2**33), np.dtype(np.float64))
-    assert huge.nbytes == 2**69
-    with pytest.raises(InvalidProblem, match="TiB"):
-        check_plan(Plan((huge,), ()), GPU)
-
-
-def test_launch_counts_its_memory_and_items():
-    item = launch(local_size=(8, 4), local_bytes=10, arguments={"t": LocalMemory(5), "x": "x"})
-    assert item.work_group == 32
-    assert item.local_memory == 15 + ARGUMENT_BYTES  # NVIDIA's driver takes an element of each
-    largest = launch(arguments={"t": LocalMemory(passed_room(GPU))})
-    check_plan(Plan(BUFFERS, (largest,)), GPU)
-
-
-def test_plan_finds_buffers():
-    plan = Plan(BUFFERS, ())
-    assert plan.by_name == {"x": BUFFERS[0], "y": BUFFERS[1]}
-    assert plan.with_role("in") == (BUFFERS[0],)
-    assert plan.with_role("scratch") == ()
-    assert plan == Plan(BUFFERS, ())
-
-
-@pytest.mark.parametrize(
-    ("value", "multiple", "result"), [(0, 8, 0), (1, 8, 8), (8, 8, 8), (9, 8, 16), (5, 1, 5)]
-)
-def test_round_up(value, multiple, result):
-    assert round_up(value, multiple) == result
-    assert ceil_divide(value, multiple) * multiple == result
-
-
-@pytest.mark.parametrize(
-    ("nbytes", "text"),
-    [
-        (0, "0 bytes"),
-        (1023, "1023 bytes"),
-        (1536, "1.5 KiB"),
-        (1 << 30, "1 GiB"),
-        (3 << 50, "3072 TiB"),
-    ],
-)
-def test_size_text(nbytes, text):
-    assert size_text(nbytes) == text
 
 
 # ------------------------------------------------------- the plans of sorting
@@ -244,14 +173,6 @@ def test_local_memory_and_the_width_of_indices(plans):
             assert item.params["INDEX_T"] == ("ulong" if problem.n >= 2**31 else "uint")
 
 
-@pytest.mark.parametrize(("n", "rows"), [(0, 1), (0, 0), (5, 0)])
-def test_nothing_to_sort_is_nothing_to_launch(n, rows):
-    problem = SortProblem(n, INT32, rows=rows)
-    plan = ODD_EVEN.plan(problem, ODD_EVEN.default_config(problem, GPU), GPU)
-    assert plan.launches == ()
-    assert {buffer.role for buffer in plan.buffers} == {"in", "out"}
-
-
 @pytest.mark.parametrize("max_work_group", [1, 2, 100, 4096])
 @pytest.mark.parametrize("local_memory", [1 << 10, 16 << 10, 1 << 20])
 @pytest.mark.parametrize("barriers", [False, True])
@@ -276,36 +197,4 @@ def test_default_configurations_fit_weak_devices(
             assert config["TILE"] == 0 or config["WG_SIZE"] == 1
 
 
-def test_float64_needs_double_precision():
-    weak = replace(GPU, capabilities=replace(GPU.capabilities, fp64=False))
-    assert "double precision" in ODD_EVEN.supports(SORT.problem(dtype="float64"), weak)
-    assert ODD_EVEN.supports(SORT.problem(dtype="float32"), weak) is None
-    with pytest.raises(InvalidConfig, match="odd-even-merge: the device has no double precision"):
-        SORT.choose(SORT.problem(dtype="float64"), weak, "odd-even-merge")
-    for device in (weak, GPU):  # the radix sort compares no keys
-        assert SORT.choose(SORT.problem(dtype="float64", n=10**7), device).name == "radix"
-
-
 # ------------------------------------------------------------- strided copies
-
-
-@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "c8", "c16", "V16", "V3", "V12"])
-@pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 4, 5), (0, 5)])
-def test_plan_of_a_strided_copy(dtype, shape):
-    strides = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
-    source = View(shape, tuple(-2 * stride for stride in strides), 1000)
-    plan = Copy(source, View(shape, strides, 7), np.dtype(dtype), np.dtype(dtype)).plan()
-    check_plan(plan, GPU)
-    if 0 in shape:
-        assert plan.launches == ()
-        return
-    (item,) = plan.launches
-    count = math.prod(shape) * {"V3": 3, "V12": 3}.get(dtype, 1)  # words
-    assert int(item.arguments["count"]) == count
-    assert count <= item.global_size[0] < count + item.local_size[0]
-
-
-def test_copies_of_empty_elements_are_refused():
-    view = View((4,), (1,), 0)
-    with pytest.raises(InvalidProblem, match="cannot copy strided device arrays of dtype"):
-        Copy(view, view, np.dtype([]), np.dtype([])).plan()

@@ -11,14 +11,12 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from opencl_lab.drivers import pocl_builds
 from opencl_lab.drivers.pocl_serial import _hide
 from opencl_lab.drivers.pocl_target import TARGETS, library_target, repair_target
-from opencl_lab.selftest import verdicts
 
 pytestmark = pytest.mark.skipif(
     platform.system() != "Linux" or platform.machine() != "x86_64",
@@ -146,27 +144,6 @@ def test_a_build_is_recognised_by_the_library_that_is_loaded(device):
         path, build = pocl_builds.library_of(pocl_builds.word(device.handle.int_ptr))
         assert Path(path).name.startswith("libpocl") and build == PYPI
         assert not pocl_builds.unknown_build(device)
-
-
-def test_notes_are_read_up_to_the_build_id():
-    note = b"\4\0\0\0\3\0\0\0\3\0\0\0GNU\0\xab\xcd\xef\0"
-    other = b"\2\0\0\0\5\0\0\0\3\0\0\0X\0\0\0\1\2\3\4\5\0\0\0"
-    assert pocl_builds._build_id(other + note) == "abcdef"
-    for notes in (b"", other, note[:11], b"\xff" * 64):
-        assert pocl_builds._build_id(notes) == ""
-
-
-def test_the_self_test_does_not_trust_an_unknown_build(device, monkeypatch):
-    if "PoCL" not in device.platform_version or device.pretended:
-        pytest.skip("it is no PoCL")
-    monkeypatch.setattr(pocl_builds, "BUILDS", {})
-    assert verdicts.identity(device) not in verdicts.shipped()
-    assert device.name in verdicts.identity(device)
-
-
-def test_other_machines_are_not_touched(monkeypatch):
-    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    assert repair_target(SimpleNamespace(int_ptr=0)) is None
 
 
 @pytest.mark.parametrize(

@@ -93,35 +93,12 @@ def test_an_array_that_was_given_another_queue_is_seen(queue, rng):
     assert prepared(keys).queue == other
 
 
-def test_an_event_of_another_queue_is_waited_for(queue, held_back, rng):
-    keys = cl.array.to_device(queue, rng.integers(0, 99, 500, np.int32))
-    out = cl.array.empty(queue, 500, np.int32)
-    prepared = ol.prepare("sort", keys)
-    for _ in range(3):
-        prepared(keys, out=out)
-    queue.finish()
-    other = cl.CommandQueue(queue.context)
-    with held_back(other):
-        out.add_event(cl.enqueue_marker(other))
-        other.flush()
-        prepared(keys, out=out)
-        assert out.events[0].command_execution_status != cl.command_execution_status.COMPLETE
-    assert np.array_equal(out.get(), np.sort(keys.get()))
-
-
 def test_fixed_arrays_are_read_at_each_call(queue, rng):
     a, b, c = (cl.array.to_device(queue, floats(8, 8)(rng)) for _ in "abc")
     prepared = ol.prepare("gemm", a, b, c=c, beta=1.0)
     first = prepared(a, b).get()
     c.set(c.get() + 1)
     np.testing.assert_allclose(prepared(a, b).get(), first + 1, atol=1e-5)
-
-
-def test_weights_on_the_device(queue, rng):
-    image, weights = (cl.array.to_device(queue, floats(n, n)(rng)) for n in (20, 3))
-    prepared = ol.prepare("conv2d", image, weights=weights)
-    for _ in range(2):
-        assert np.array_equal(prepared(image).get(), ol.conv2d(image, weights).get())
 
 
 def test_other_layouts_and_sides_serve_too(queue, rng):

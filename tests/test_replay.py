@@ -9,8 +9,7 @@ import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
 import pytest
-from public_calls import BOX, CALLS, WAVE, arguments, floats, integers
-from runtime_kernels import together
+from public_calls import BOX, CALLS, WAVE, arguments
 from scipy import ndimage
 from shared_fixtures import Side
 
@@ -89,15 +88,6 @@ def test_values_of_weights_belong_to_the_kind(side, rng, runs):
         assert equal(result, ol.conv2d(pixels, weights))
 
 
-def test_calls_for_a_device_are_replayed(device, rng, runs):
-    replay.forget()
-    keys = rng.integers(0, 9, 77, np.int32)
-    for where in (device, device.spec):
-        for _ in range(2):
-            assert np.array_equal(ol.sort(keys, device=where), np.sort(keys))
-    assert len(runs) == 2
-
-
 def test_options_belong_to_the_kind(rng, runs):
     a = np.zeros((4, 4), np.float32)
     for alpha in (1.0, 0.0, -0.0, 1, True, float("nan"), float("nan")):
@@ -135,19 +125,6 @@ def test_arrays_that_share_memory_are_another_kind(side, rng):
         assert ol.sort(copied, out=copied) is copied
         np.testing.assert_array_equal(get(copied), np.sort(two))
     np.testing.assert_array_equal(get(b), two)
-
-
-def test_options_may_be_arrays(rng, runs):
-    a = rng.standard_normal((6, 6), dtype=np.float32)
-    c = a.astype(np.complex64)
-    for value in (2, 3, 2):
-        given = np.array(float(value))
-        np.testing.assert_allclose(ol.gemm(a, a, alpha=given), value * (a @ a), rtol=1e-4)
-        result = ol.conv2d(a, BOX, cval=given)
-        right = ndimage.correlate(a, BOX, mode="constant", cval=value)
-        np.testing.assert_allclose(result, right, rtol=1e-4)
-        axes = np.array([value - 2])
-        np.testing.assert_allclose(ol.fft.fftn(c, axes=axes), np.fft.fftn(c, axes=axes), atol=1e-5)
 
 
 @pytest.mark.few(1)
@@ -206,19 +183,6 @@ def test_outputs_that_numpy_fills_are_filled_every_time(rng):
         np.testing.assert_allclose(out, x @ x, atol=1e-4)
 
 
-def test_pairs_of_outs_are_filled_every_time(side, rng, runs):
-    put = side.put
-    out = put(np.zeros(50, np.int32)), put(np.zeros(50, np.float32))
-    for _ in range(3):
-        keys, values = integers(50)(rng), floats(50)(rng)
-        result = ol.sort_by_key(put(keys), put(values), out=out)
-        assert result[0] is out[0] and result[1] is out[1]
-        order = np.argsort(keys, kind="stable")
-        for got, right in zip(out, (keys[order], values[order]), strict=True):
-            np.testing.assert_array_equal(side.get(got), right)
-    assert len(runs) == 2
-
-
 def test_views_and_offsets_of_device_arrays(queue, rng):
     for shift in (0, 8, 0, 8):
         whole = rng.integers(0, 99, (40, 50), np.int32)
@@ -241,27 +205,6 @@ def test_a_change_of_the_tuning_is_seen(device, rng, runs, monkeypatch):
     assert len(runs) == 2
 
 
-def test_a_change_by_another_process_is_seen(rng, runs, monkeypatch, tmp_path):
-    x = rng.integers(0, 9, 50, np.int32)
-    for _ in range(2):
-        ol.sort(x)
-    assert len(runs) == 1
-    monkeypatch.setattr(replay, "TOUCH_SECONDS", -1)
-    monkeypatch.setattr(database, "_next_check", 0.0)
-    monkeypatch.setitem(database._tables, tmp_path / "new.json", ("another stamp", []))
-    ol.sort(x)
-    assert len(runs) == 1 and len(replay._recorded) == 1
-
-
-def test_a_change_of_the_tuning_during_the_first_call_is_seen(rng):
-    x = rng.integers(0, 9, 50, np.int32)
-    public = replay._public[ol.sort]
-    _, recorded = replay._record(public.function, (x,), {}, [x])
-    database.forget()
-    replay._keep("key", recorded)
-    assert not replay._recorded
-
-
 @pytest.mark.parametrize("name", ENVIRONMENT)
 def test_the_environment_belongs_to_the_key(name, monkeypatch):
     keys = replay._public[ol.sort].keys
@@ -270,42 +213,6 @@ def test_the_environment_belongs_to_the_key(name, monkeypatch):
     assert keys.of((np.arange(3),), {})[0] == before
     monkeypatch.setenv(name, "1")
     assert keys.of((np.arange(3),), {})[0] != before
-
-
-def test_views_of_an_array_share_its_memory(rng, runs):
-    whole = rng.standard_normal((2, 20, 20), dtype=np.float32)
-    a, b = whole[0].copy(), whole[1].copy()
-    out = np.empty((20, 20), np.float32)
-    for left, right, target in ((a, b, out), (a, whole[1], out), (a, b, a[:]), (a, a, out)):
-        for _ in range(3):
-            given, expected = left.copy(), left @ right
-            np.testing.assert_allclose(ol.gemm(left, right, out=target), expected, atol=1e-4)
-            left[...] = given
-    assert len(runs) == 7  # the first two have one key; NumPy copies for the third
-
-
-def test_the_allocator_of_the_caller_makes_results(queue, rng, runs):
-    asked = []
-
-    def allocator(nbytes):
-        asked.append(nbytes)
-        return cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, nbytes)
-
-    for count in (2, 4, 6):
-        keys = cl.array.to_device(queue, np.arange(50, dtype=np.int32), allocator=allocator)
-        result = ol.sort(keys)
-        assert len(asked) == count and result.allocator is allocator
-    assert len(runs) == 2
-
-
-def test_another_queue_is_another_kind(queue, rng, runs):
-    queues = [queue, cl.CommandQueue(queue.context)]
-    x = rng.integers(0, 99, 300, np.int32)
-    for queue in (*queues, *queues):
-        result = ol.sort(cl.array.to_device(queue, x))
-        assert result.queue == queue
-        np.testing.assert_array_equal(result.get(), np.sort(x))
-    assert len(runs) == 2
 
 
 def test_a_queue_that_is_asked_for_is_used(queue, rng, runs, held_back):
@@ -360,25 +267,6 @@ def test_derived_device_arrays_are_like_pyopencl_s_own(name, queue, rng, runs):
         assert equal(result, right) and len(runs) == count  # replayed, also the first one
 
 
-def test_outs_of_derived_classes_are_returned(queue, rng, runs):
-    for _ in range(3):
-        keys = rng.integers(0, 99, (6, 50), np.int32)
-        given = Derived.of(cl.array.to_device(queue, keys))
-        out = Derived.of(cl.array.empty(queue, keys.shape, np.int32))
-        pair = out, Derived.of(cl.array.empty(queue, keys.shape, np.int32))
-        assert ol.sort(given, out=out) is out
-        np.testing.assert_array_equal(out.get(), np.sort(keys))
-        first, second = ol.sort_by_key(given, given, out=pair)
-        assert first is pair[0] and second is pair[1]
-        np.testing.assert_array_equal(second.get(), np.sort(keys))
-        assert ol.sort(given, axis=0, out=given) is given
-        np.testing.assert_array_equal(given.get(), np.sort(keys, axis=0))
-    assert len(runs) == 6
-    square = Derived.of(cl.array.to_device(queue, np.eye(9, dtype=np.float32)))
-    assert ol.gemm(square, square, out=square) is square
-    np.testing.assert_array_equal(square.get(), np.eye(9))
-
-
 def test_parts_of_buffers_are_replayed(queue, rng, runs):
     whole = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 1 << 16)
 
@@ -406,41 +294,6 @@ def test_parts_of_buffers_are_replayed(queue, rng, runs):
         np.testing.assert_array_equal(ol.sort(a, out=out).get(), np.sort(one))
 
 
-def test_empty_calls_are_replayed(side, queue, runs):
-    def made(*shape, dtype=np.float32):
-        return side.put(np.ones(shape, dtype))
-
-    calls = {
-        "sort": lambda: (ol.sort, (made(0),), {}),
-        "columns": lambda: (ol.sort, (made(0, 3),), {"axis": 0}),
-        "argsort": lambda: (ol.argsort, (made(4, 0),), {}),
-        "pairs": lambda: (ol.sort_by_key, (made(0), made(0)), {}),
-        "topk": lambda: (ol.topk, (made(9), 0), {}),
-        "searchsorted": lambda: (ol.searchsorted, (made(9), made(0)), {}),
-        "in nothing": lambda: (ol.searchsorted, (made(0), made(9)), {}),
-        "gemm": lambda: (ol.gemm, (made(0, 4), made(4, 5)), {}),
-        "no depth": lambda: (ol.gemm, (made(3, 0), made(0, 5)), {}),
-        "no depth, c": lambda: (ol.gemm, (made(3, 0), made(0, 5)), {"beta": 2, "c": made(3, 5)}),
-        "conv2d": lambda: (ol.conv2d, (made(0, 5), BOX), {}),
-        "fft": lambda: (ol.fft.fft, (made(0, 8, dtype=np.complex64),), {}),
-        "out": lambda: (ol.sort, (made(0),), {"out": made(0)}),
-    }
-    for name, make in calls.items():
-        replay.forget()
-        function, args, options = make()
-        right = function(*args, **options)
-        for _ in range(2):
-            before = len(runs)
-            function, args, options = make()
-            result = function(*args, **options)
-            assert len(runs) == before + 1, name
-            assert equal(result, right), name
-            assert "out" not in options or result is options["out"]
-    empty, out = made(0), made(0)
-    for given, target in ((empty, empty), (empty, out), (empty, empty), (out, empty)):
-        assert ol.sort(given, out=target) is target
-
-
 def test_what_is_kept_is_bounded(rng, monkeypatch):
     monkeypatch.setattr(replay, "MOST_RECORDED", 3)
     for n in range(2, 9):
@@ -449,12 +302,3 @@ def test_what_is_kept_is_bounded(rng, monkeypatch):
     image = np.ones((9, 9), np.float32)
     ol.conv2d(image, np.ones((200, 200)))  # too much to compare in every call
     assert len(replay._recorded) == 3
-
-
-def test_threads_do_not_mix_their_calls(rng):
-    def work(n):
-        keys = rng.integers(0, 99, n, np.int32)
-        right = np.sort(keys)
-        return lambda: [np.testing.assert_array_equal(ol.sort(keys), right) for _ in range(20)]
-
-    together(*map(work, (50, 60, 70, 50, 60, 70)))

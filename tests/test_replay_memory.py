@@ -19,10 +19,6 @@ pytestmark = pytest.mark.usefixtures("nothing_recorded")
 # ---------------------------------------------------------------------- memory
 
 
-def pools(queue):
-    return session_of(queue)._pools
-
-
 def test_free_memory_gives_scratch_memory_back(fresh, rng):
     keys = cl.array.to_device(fresh, rng.integers(0, 99, 5_000, np.int32))
     ol.sort(keys, algorithm="odd-even-merge", config=SMALL)
@@ -33,70 +29,6 @@ def test_free_memory_gives_scratch_memory_back(fresh, rng):
     assert not pool.idle_bytes and not replay._recorded
 
 
-@pytest.mark.full
-def test_memory_that_another_queue_uses_is_not_handed_out(fresh, rng, held_back):
-    other = cl.CommandQueue(fresh.context)
-    for _ in range(2):  # the first road, and a replay
-        x = rng.integers(0, 1000, 3000, np.int32)
-        result = ol.sort(cl.array.to_device(fresh, x))
-        fresh.finish()
-        with held_back(other):
-            back = ol.sort(result.with_queue(other), descending=True)
-            del result
-            zeros = cl.array.to_device(fresh, np.zeros(3000, np.int32))
-            overwriting = [ol.sort(zeros) for _ in range(5)]
-            fresh.finish()
-        np.testing.assert_array_equal(back.get(), np.sort(x)[::-1])
-        del overwriting
-
-
-def test_a_pool_keeps_no_more_than_its_limit(device, own_queue, rng, monkeypatch):
-    monkeypatch.setenv("OCLAB_POOL_BYTES", "10000")
-    queue = own_queue(device.handle)
-    x = cl.array.to_device(queue, rng.integers(0, 99, 9_000, np.int32))
-    how = {"algorithm": "odd-even-merge", "config": SMALL}
-    for _ in range(3):
-        ol.sort(x, **how)
-    assert np.array_equal(ol.sort(x, **how).get(), np.sort(x.get()))
-    session_of(queue).allocate(queue, 1)
-    pool = pools(queue)[queue.int_ptr]
-    assert pool.managed_bytes - pool.active_bytes <= 10000
-
-
-def test_memory_that_runs_out_is_looked_for_in_other_pools(fresh, monkeypatch):
-    session, other = session_of(fresh), cl.CommandQueue(fresh.context)
-    session.allocate(other, 100)  # and free it again
-    assert pools(other)[other.int_ptr].managed_bytes
-    allocate, refused = cl.tools.MemoryPool.allocate, []
-
-    def refuse_once(pool, nbytes):
-        if not refused:
-            refused.append(pool)
-            raise cl.MemoryError("MEM_OBJECT_ALLOCATION_FAILURE")
-        return allocate(pool, nbytes)
-
-    monkeypatch.setattr(cl.tools.MemoryPool, "allocate", refuse_once)
-    assert session.allocate(fresh, 100) is not None and refused
-    assert not pools(other)[other.int_ptr].managed_bytes
-
-
-def test_options_of_numpy_and_configurations_belong_to_the_kind(rng, runs):
-    a, b = (rng.standard_normal((20, 20), dtype=np.float32) for _ in "ab")
-    for alpha in (np.float32(2), np.float64(2.5), np.float32(3), np.int64(3)):
-        for _ in range(2):
-            np.testing.assert_allclose(ol.gemm(a, b, alpha=alpha), alpha * (a @ b), atol=1e-4)
-    assert len(runs) == 4
-    keys = rng.integers(0, 99, 500, np.int32)
-    for size in (8, 16, 8):
-        config = {"WG_SIZE": size}
-        result = ol.sort(keys, algorithm="odd-even-merge", config=config)
-        assert np.array_equal(result, np.sort(keys))
-    assert len(runs) == 5
-    for _ in range(2):
-        with pytest.raises(ol.InvalidConfig):
-            ol.sort(keys, algorithm="odd-even-merge", config={"WG_SIZE": 7})
-
-
 def test_out_is_returned_though_the_input_is_the_same_memory(side, rng):
     keys = rng.integers(0, 99, 300, np.int32)
     given = side.put(keys)
@@ -105,21 +37,3 @@ def test_out_is_returned_though_the_input_is_the_same_memory(side, rng):
         assert ol.sort(given, out=given) is given
         assert ol.sort(given, out=view) is view
     np.testing.assert_array_equal(side.get(view), np.sort(keys))
-
-
-def test_what_is_replayed_counts_as_used(device, rng, monkeypatch):
-    queue = device.queue()
-    session = session_of(queue)
-    keys = cl.array.to_device(queue, rng.integers(0, 99, 300, np.int32))
-    for _ in range(2):
-        ol.sort(keys)
-    recorded = list(replay._recorded.values())[-1]
-    executable = recorded.executables[0]
-    ol.gemm(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), queue=queue)
-    assert list(session._executables._entries.values())[-1] is not executable
-    monkeypatch.setattr(replay, "TOUCH_SECONDS", -1)
-    ol.sort(keys)
-    assert list(session._executables._entries.values())[-1] is executable
-    ol.free_memory()
-    assert not replay._recorded and executable.dropped
-    assert np.array_equal(ol.sort(keys).get(), np.sort(keys.get()))

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import copy
 import gc
-import io
-import pickle
 import warnings
-from contextlib import nullcontext
-from functools import partial
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from runtime_kernels import block_of, together
+from runtime_kernels import block_of
 
 import opencl_lab as ol
-from opencl_lab.runtime import bound, replay, results
-from opencl_lab.runtime import session as session_module
-from opencl_lab.runtime.device_call import pending
-from opencl_lab.runtime.freeing import call_when_freeing
-from opencl_lab.runtime.results import QueuePool
-from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime import bound, replay
 
 N = 700
 
@@ -64,83 +55,6 @@ def test_memory_is_used_again_in_the_order_of_the_queue(make):
     assert np.array_equal(again.get(), right)
 
 
-def test_what_goes_to_a_device_takes_memory_of_the_pool(queue, rng):
-    keys = rng.integers(-99, 99, (20, 30), np.int32)
-    ol.sort(ol.to_device(keys, queue=queue))  # the first call of its kind makes views
-    pool = session_of(queue).pool(queue)
-    there = ol.to_device(keys.T, queue=queue)
-    block, kept = block_of(there), block_of(there).int_ptr
-    assert there.is_pooled and there.strides == (4, 120) and not there.events
-    del there
-    again = ol.to_device(keys, queue=queue)
-    assert block_of(again).int_ptr == kept and block is not None
-    for right in (keys, -keys):
-        given = ol.to_device(right, queue=queue)
-        result = ol.sort(given)
-        assert given.is_pooled and np.array_equal(result.get(), np.sort(right))
-    idle = pool.idle_bytes
-    del given, result, again
-    assert pool.idle_bytes == idle + 3 * keys.nbytes
-
-
-def test_first_calls_take_memory_of_the_pool(queue, rng):
-    replay.forget()
-    matrix = rng.random((37, 53), np.float32)
-    given = ol.to_device(matrix, queue=queue)
-    first = ol.gemm(given, given, trans_b=True)
-    pool, idle = session_of(queue).pool(queue), session_of(queue).pool(queue).idle_bytes
-    np.testing.assert_allclose(first.get(), matrix @ matrix.T, rtol=1e-5)
-    pooled = first.is_pooled
-    del first
-    assert pooled and pool.idle_bytes == idle + 37 * 37 * 4
-
-
-def test_memory_that_others_had_is_released_together(make, queue, held_back):
-    """On devices with memory of their own; NVIDIA's driver waits there for all queues."""
-    make()  # the first call makes views
-    pool = session_of(queue).pool(queue)
-    pool._release_left()
-    pool._most_left = pool._bytes_to_look = 10 * 4 * N
-    other = cl.CommandQueue(queue.context)
-    kept, right = make()
-    view = kept[3:]
-    del kept
-    with held_back(other):
-        for count in range(2, 11):
-            result, _ = make()
-            escape_by_data(result)
-            del result
-            assert len(pool._left) == count
-        # None is used again, as another queue may use it.
-        assert len({block.int_ptr for _, block in pool._left}) == 10
-        result, _ = make()
-        escape_by_data(result)  # the eleventh is too many
-        assert len(pool._left) == 2  # those in use: the view, and this one
-        with warnings.catch_warnings():  # of a driver about pyopencl's own kernel
-            warnings.simplefilter("ignore")
-            derived = (result + 1) * 2
-        assert len(pool._left) == 4 and pool._left[-1][1] is derived.base_data
-    assert np.array_equal(view.get(), right[3:])
-    del view, result, derived
-    ol.free_memory()
-    assert not pool._left
-    escape_by_data(make()[0])
-    pool.retire()
-    escape_by_data(make()[0])
-    assert not pool._left
-
-
-def test_results_outlive_their_calls(make):
-    made = [make() for _ in range(20)]
-    assert len({block_of(result).int_ptr for result, _ in made}) == 20
-    for result, right in made[::3]:
-        assert np.array_equal(result.get(), right)
-    del made[::2]
-    made += [make() for _ in range(20)]
-    for result, right in made:
-        assert np.array_equal(result.get(), right)
-
-
 def escape_by_data(result):
     return result.data
 
@@ -179,30 +93,6 @@ def test_memory_that_others_may_have_is_not_used_again(escape, make):
     assert all(block_of(other).int_ptr != block.int_ptr for other in others)
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_result_is_pickled_as_a_plain_array(protocol, make):
-    result, right = make()
-    shared = []  # what pyopencl cannot pickle
-
-    class Pickler(pickle.Pickler):
-        def persistent_id(self, item):
-            if not isinstance(item, (cl.Context, cl.CommandQueue, cl.Buffer, cl.Event)):
-                return None
-            shared.append(item)
-            return len(shared) - 1
-
-    class Unpickler(pickle.Unpickler):
-        def persistent_load(self, pid):
-            return shared[int(pid)]
-
-    file = io.BytesIO()
-    Pickler(file, protocol).dump(result)
-    file.seek(0)
-    loaded = Unpickler(file).load()
-    assert type(loaded) is cl.array.Array and np.array_equal(loaded.get(), right)
-    assert not result.is_pooled and loaded.base_data is result.base_data
-
-
 def test_another_queue_may_still_read_what_was_dropped(make, queue, held_back):
     other = cl.CommandQueue(queue.context)
     seen = []
@@ -220,28 +110,6 @@ def test_another_queue_may_still_read_what_was_dropped(make, queue, held_back):
             queue.finish()
     other.finish()
     assert all(np.array_equal(host, right) for _, host, right in seen)
-
-
-@pytest.mark.few(1)
-def test_an_input_of_another_queue_is_not_used_again(make, queue, device, rng):
-    result, right = make()
-    other = cl.CommandQueue(queue.context)
-    a = cl.array.to_device(other, np.ones((1, N), np.float32))
-    b, _ = make()
-    del b
-    column = ol.fft.fft(cl.array.to_device(queue, np.ones(N, np.complex64)))
-    column = ol.fft.fft(cl.array.to_device(queue, np.ones(N, np.complex64)))
-    assert column.is_pooled
-    ol.gemm(a, cl.array.to_device(queue, np.ones((N, 1), np.float32)))
-    matrix = cl.array.to_device(queue, np.ones((N, 2), np.float32))
-    ol.sort(matrix)
-    pooled = ol.sort(matrix)
-    assert pooled.is_pooled
-    for _ in range(2):
-        product = ol.gemm(a, pooled)  # runs on the queue of a
-    assert not pooled.is_pooled
-    assert np.array_equal(product.get(), np.full((1, 2), N, np.float32))
-    assert np.array_equal(result.get(), right)
 
 
 def test_a_result_is_an_array_like_any_other(make, queue):
@@ -262,7 +130,6 @@ def test_a_result_is_an_array_like_any_other(make, queue):
     assert not result.is_pooled
     result, right = make()
     assert np.array_equal(ol.sort(result, out=result).get(), right)
-    assert np.array_equal(result._new_like_me().shape, right.shape)
 
 
 def test_an_allocator_of_the_caller_is_asked(queue):
@@ -279,127 +146,3 @@ def test_an_allocator_of_the_caller_is_asked(queue):
         result = ol.sort(given)
         assert asked == [4 * N] and type(result) is cl.array.Array
         assert np.array_equal(result.get(), np.arange(N))
-
-
-def test_what_is_kept_is_bounded_and_given_back(queue, monkeypatch):
-    pool = QueuePool(queue, 1000, nullcontext())
-    blocks = [pool.take(300) for _ in range(5)] + [pool.take(200)]
-    for block in blocks:
-        pool.give(block.size, block)
-    assert pool.idle_bytes == 800  # the first ones went
-    assert pool.take(200) is blocks[-1] and pool.take(300) in blocks[3:5]
-    pool.free_held()
-    assert pool.idle_bytes == 0
-    monkeypatch.setattr(results, "MOST_SIZES", 3)
-    for nbytes in (16, 32, 48, 64, 80):
-        pool.give(nbytes, pool.take(nbytes))
-    pool.take(999)
-    assert pool.idle_bytes == 48 + 64 + 80
-
-
-def test_blocks_of_arrays_that_die_count_too(make, queue, monkeypatch):
-    monkeypatch.setattr(results, "SMALL", 0)
-    session = session_of(queue)
-    pool = session.pool(queue)
-    kept = [make()[0] for _ in range(4)]
-    pool.free_held()  # scratch memory too
-    assert pool.idle_bytes == 0
-    pool._most_idle = 3 * 4 * N
-    del kept
-    assert 4 * N <= pool.idle_bytes <= 3 * 4 * N
-
-
-def test_memory_that_has_run_out_is_asked_for_again(queue):
-    freed = []
-    call_when_freeing(freed.append)
-    pool = QueuePool(queue, 1000, nullcontext())
-    new, failures = pool._new, [cl.MemoryError("allocate", -4, "none left")]
-
-    def short(nbytes):
-        if failures:
-            raise failures.pop()
-        return new(nbytes)
-
-    pool._new = short
-    assert pool.take(64).size == 64 and len(freed) == 1
-
-
-def test_free_memory_gives_all_back(make, queue):
-    make()
-    pool = session_of(queue).pool(queue)
-    assert pool.idle_bytes >= 4 * N
-    ol.free_memory()
-    assert pool.idle_bytes == 0
-
-
-def test_results_may_die_in_any_thread(make, queue, rng):
-    def work(keys):
-        given = cl.array.to_device(queue, keys)
-        for _ in range(30):
-            result = ol.sort(given)
-        np.testing.assert_array_equal(result.get(), np.sort(keys))
-
-    together(*(partial(work, keys) for keys in rng.integers(0, 2**30, (8, N), np.int32)))
-
-
-def test_commands_of_other_queues_are_flushed(make, queue):
-    flushed = []
-
-    class Queue:
-        properties = 0
-
-        def __init__(self, name):
-            self.name = name
-
-        def flush(self):
-            flushed.append(self.name)
-
-    class Event:
-        def __init__(self, command_queue, status=cl.command_execution_status.QUEUED):
-            self.command_queue = command_queue
-            self.command_execution_status = status
-
-    own = Queue("own")
-    events = [Event(own), Event(Queue("other")), Event(None), Event(own, -5)]
-
-    class Array:
-        def __init__(self, events):
-            self.events = events
-
-    arrays = [Array(events[:2]), Array(events[2:])]
-    assert pending(arrays, own) == events[1:]  # the own queue is in order, but one failed
-    assert flushed == ["other"] and arrays[0].events == events[:2]
-    own.properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    assert pending([Array(events)], own) == events
-    done = Array([Event(own, cl.command_execution_status.COMPLETE)])
-    assert pending([done], own) == [] and not done.events
-    result, right = make()
-    other = cl.CommandQueue(queue.context)
-    assert np.array_equal(ol.sort(result.with_queue(other)).get(), right)
-
-
-def test_a_queue_that_was_set_by_hand_is_another_one(make, queue):
-    result, right = make()
-    pool = session_of(queue).pool(queue)
-    other = cl.CommandQueue(queue.context)
-    ol.sort(cl.array.to_device(other, right))
-    ol.sort(cl.array.to_device(other, right))
-    result.queue = other
-    again = ol.sort(result)
-    assert not result.is_pooled and pool.queue == queue
-    assert np.array_equal(again.get(), right)
-    assert repr(make()[0]).startswith("cl.Array(")
-
-
-def test_pools_of_queues_that_went_keep_nothing(queue, rng, monkeypatch):
-    session = session_of(queue)
-    monkeypatch.setattr(session_module, "MOST_QUEUES", 2)
-    pool = session.pool(queue)
-    pool.give(64, pool.take(64))
-    assert pool.idle_bytes == 64
-    queues = [cl.CommandQueue(queue.context) for _ in range(3)]
-    for one in queues:
-        session.pool(one)
-    assert pool.idle_bytes == 0 and len(session._results) <= 2
-    pool.give(64, pool.take(64))
-    assert pool.idle_bytes == 0

@@ -64,19 +64,6 @@ def test_a_crash_is_the_result_of_its_case_alone(run):
     }
 
 
-def test_a_hang_is_the_result_of_its_case_alone(run):
-    ended, complete = run(("a", "hang"), ("b", "passed"), patience=1.5)
-    assert complete and ended["b"] == ("passed", "why")
-    assert ended["a"] == ("failed", "not done after 1.5 s")
-
-
-def test_what_cannot_run_or_is_out_of_time_is_not_complete(run, capsys):
-    ended, complete = run(("a", "exit"), ("b", "exit"))
-    assert "ended with exit status 3: INTERNALERROR> no conftest" in ended["a"][1] and complete
-    ended, complete = run(("a", "passed"), ("b", "hang"), limit=1)
-    assert not complete and set(ended) == {"a"} and "out of time" in capsys.readouterr().out
-
-
 CASE = "tests/test_matrix.py::test_matrix[{}]"
 ENDED = {
     CASE.format("sort-odd-even-merge-0:0-n-8"): ("passed", ""),
@@ -119,7 +106,3 @@ def test_the_page_has_every_cell(tmp_path, monkeypatch):
     (tmp_path / "data.json").write_text(json.dumps({"schema": "other"}))
     with pytest.raises(SystemExit, match="no file of this tool"):
         matrix._read(tmp_path / "data.json")
-
-
-def test_pretended_devices_are_on_the_page():
-    assert set(matrix.PRETENDED) <= set(matrix._read(matrix.DATA))

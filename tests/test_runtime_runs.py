@@ -14,20 +14,15 @@ import pytest
 from runtime_kernels import ADD, INT32, SMALL, run_plan
 
 import opencl_lab as ol
-from opencl_lab.core import queues, template
-from opencl_lab.core.errors import InvalidConfig, LaunchError
-from opencl_lab.core.plan import Buffer, Plan
+from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.plan import Buffer
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.runtime import bound, host_call, replay
-from opencl_lab.runtime.execute import device_call, execute
+from opencl_lab.runtime import bound
+from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
 # -------------------------------------------------------------------- running
-
-
-def test_arguments_of_every_kind_arrive(fresh, plan_of):
-    np.testing.assert_array_equal(run_plan(plan_of(), fresh), np.arange(64) + 5)
 
 
 def test_zeros_are_kept_for_each_queue(fresh, plan_of):
@@ -93,18 +88,6 @@ def broken_off(monkeypatch):
     return broken
 
 
-def test_counters_may_be_let_go_of_while_a_thread_takes_them(fresh, counting, monkeypatch):
-    class ForOtherQueues(dict):
-        def __setitem__(self, key, value):
-            super().__setitem__(key, value)
-            self.clear()  # as threads on other queues do, when there are many
-
-    executable = session_of(fresh).executable(object(), lambda: counting)
-    monkeypatch.setattr(executable, "_zeros", ForOtherQueues())
-    result = execute(executable, {"x": np.zeros(64, INT32)}, fresh).outputs["y"]
-    assert (result == 3).all()
-
-
 @pytest.mark.parametrize("launches", range(4))
 def test_what_a_call_has_changed_is_not_its_input_again(launches, fresh, rng, monkeypatch):
     keys, values = rng.permutation(500).astype(INT32), np.arange(500, dtype=INT32)
@@ -144,28 +127,6 @@ def test_counters_are_zero_after_a_plan_that_was_broken_off(
         assert (execute(executable, given, queue).outputs["y"] == given["x"] + 3).all()
 
 
-@pytest.mark.parametrize("launches", [1, 2])
-def test_counters_are_zero_after_a_call_that_was_broken_off(launches, fresh, counting, broken_off):
-    executable = session_of(fresh).executable(object(), lambda: counting)
-    call = device_call(executable, fresh, ("x", "y"))
-    x = cl.array.to_device(fresh, np.arange(64, dtype=INT32))
-    y = cl.array.zeros_like(x)
-    with broken_off(KeyboardInterrupt(), launches), pytest.raises(KeyboardInterrupt):
-        call.enqueue([x.base_data, y.base_data])
-    call.enqueue([x.base_data, y.base_data])
-    assert (y.get() == x.get() + 3).all()
-
-
-def test_outputs_of_a_plan_without_launches(fresh):
-    plan = Plan((Buffer("x", "in", (0, 3), INT32), Buffer("y", "out", (3, 0), INT32)), ())
-    executable = session_of(fresh).executable("nothing", lambda: plan)
-    given = np.empty((0, 3), np.int32)
-    assert execute(executable, {"x": given}, fresh).outputs["y"].shape == (3, 0)
-    result = execute(executable, {"x": cl.array.to_device(fresh, given)}, fresh)
-    assert result.outputs["y"].shape == (3, 0)
-    assert result.kernel_ms == 0
-
-
 def test_one_event_a_launch_times_the_kernels(fresh, rng):
     problem = SORT.problem(n=5_000)
     inputs = SORT.generate(problem, 1)
@@ -178,83 +139,10 @@ def test_one_event_a_launch_times_the_kernels(fresh, rng):
     assert run.kernel_ms == pytest.approx(sum(times) * 1e-6)
 
 
-def test_scratch_memory_is_used_again(fresh, rng):
-    keys = rng.integers(0, 99, 5_000, np.int32)
-    pool = session_of(fresh).pool(fresh)
-    held = []
-    for _ in range(3):
-        ol.sort(keys, algorithm="odd-even-merge", config=SMALL, queue=fresh)
-        held.append(pool.idle_bytes)
-    assert held[0] > 0 and held == held[:1] * 3
-
-
-def test_device_outputs_carry_the_last_event(fresh, rng):
-    keys = cl.array.to_device(fresh, rng.integers(0, 99, (1, 500), np.int32))
-    run = SORT.run(SortProblem(500, INT32), {"keys": keys}, queue=fresh)
-    assert run.outputs["sorted"].events[-1] == run.kernel_events[-1]
-    assert run.transfer_events == []
-
-
 def test_device_arrays_with_an_offset_are_refused(fresh):
     keys = cl.array.to_device(fresh, np.arange(100, dtype=np.int32))[50:]
     with pytest.raises(ol.InvalidProblem, match="offset"):
         SORT.run(SortProblem(50, INT32), {"keys": keys}, queue=fresh)
-
-
-@pytest.mark.parametrize("in_order", [False, True])
-def test_launches_run_one_after_the_other(in_order, device, own_queue, rng, monkeypatch):
-    """Out of order each waits for the one before, the first for all that used scratch memory."""
-    queue = own_queue(
-        device.handle,
-        properties=0 if in_order else cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE,
-    )
-    waits, barriers = [], []
-    enqueue, barrier = bound._enqueue, cl.enqueue_barrier
-
-    def recording_enqueue(*args):
-        waits.append(list(args[-1] or ()))
-        return enqueue(*args)
-
-    def recording_barrier(*args):
-        barriers.append(barrier(*args))
-        return barriers[-1]
-
-    monkeypatch.setattr(bound, "_enqueue", recording_enqueue)
-    monkeypatch.setattr(cl, "enqueue_barrier", recording_barrier)
-    keys = rng.integers(0, 99, (1, 500), np.int32)
-    events = SORT.run(
-        SortProblem(500, INT32),
-        {"keys": keys},
-        algorithm="odd-even-merge",
-        config=SMALL,
-        queue=queue,
-    )
-    events = events.kernel_events
-    assert len(events) == len(waits) == 4
-    if in_order:
-        assert waits[1:] == [[], [], []]
-    else:
-        assert barriers
-        assert barriers[0] in waits[0]
-        assert waits[1:] == [[event] for event in events[:-1]]
-
-
-def test_default_queue_is_one_and_in_order(device):
-    queue, timing = device.queue(), device.queue(profiling=True)
-    assert device.queue() is queue and queue.context == timing.context
-    assert queue.device == device.handle
-    assert not queue.properties & cl.command_queue_properties.PROFILING_ENABLE
-    assert timing.properties & cl.command_queue_properties.PROFILING_ENABLE
-    assert not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-
-
-def test_what_the_device_says_of_each_launch(fresh, plan_of, device):
-    executable = session_of(fresh).executable("key", plan_of)
-    (info,) = executable.kernel_info()
-    assert (info.kernel, info.global_size, info.local_size) == ("add", (64,), (8,))
-    assert 8 <= info.max_work_group <= device.max_work_group
-    assert info.preferred_multiple >= 1
-    assert f"group at most {info.max_work_group}" in str(info)
 
 
 # ------------------------------------------------------------------- failures
@@ -267,61 +155,7 @@ def test_a_launch_that_the_device_refuses(fresh, plan_of):
     np.testing.assert_array_equal(run_plan(plan_of(), fresh), np.arange(64) + 5)
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_running_out_of_memory(shared, fresh, rng, monkeypatch):
-    session = session_of(fresh)
-    session.device = replace(session.device, unified_memory=shared)
-    monkeypatch.setattr(host_call, "takes_pointers", lambda device: False)  # they need no memory
-    keys = rng.integers(0, 99, 500, np.int32)
-    before = keys.copy()
-
-    def refuse(*args, **kwargs):
-        raise cl.MemoryError("MEM_OBJECT_ALLOCATION_FAILURE")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cl, "Buffer", refuse)
-        patch.setattr(cl.tools.MemoryPool, "allocate", refuse)
-        with pytest.raises(LaunchError, match="ran out of memory"):
-            ol.sort(keys, queue=fresh)
-    np.testing.assert_array_equal(ol.sort(keys, queue=fresh), np.sort(before))
-    np.testing.assert_array_equal(keys, before)
-
-
-def test_a_device_that_fails_while_it_runs(fresh, rng, monkeypatch):
-    def fail(*args, **kwargs):
-        raise cl.RuntimeError("OUT_OF_RESOURCES")
-
-    keys = rng.integers(0, 99, 500, np.int32)
-    with monkeypatch.context() as patch:
-        patch.setattr(bound, "_enqueue", fail)
-        for given in (keys, cl.array.to_device(fresh, keys)):
-            with pytest.raises(LaunchError, match=r"the launch failed on .*OUT_OF_RESOURCES"):
-                ol.sort(given, queue=fresh)
-    np.testing.assert_array_equal(ol.sort(keys, queue=fresh), np.sort(keys))
-
-
-def test_no_context(device, monkeypatch):
-    def fail(*args, **kwargs):
-        raise cl.RuntimeError("DEVICE_NOT_AVAILABLE")
-
-    monkeypatch.setattr(cl, "Context", fail)
-    with pytest.raises(LaunchError, match="no context on"):
-        queues._context.__wrapped__(device.handle)
-
-
 # ----------------------------------------------------------------- executables
-
-
-def test_executables_are_planned_once_and_failures_not_kept(fresh, plan_of):
-    session = session_of(fresh)
-
-    def broken():
-        raise InvalidConfig("not yet")
-
-    with pytest.raises(InvalidConfig):
-        session.executable("key", broken)
-    made = session.executable("key", plan_of)
-    assert session.executable("key", broken) is made
 
 
 def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatch, rng):
@@ -356,44 +190,3 @@ def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatc
     assert factor(operation) == [2]
     plan = wrong_plan
     assert factor(operation) == [3]
-
-
-def test_a_method_plan_that_is_defined_anew_is_asked_while_one_develops(device, rng, monkeypatch):
-    monkeypatch.setattr(template, "DEVELOP", True)
-    keys = rng.integers(0, 99, 500, np.int32)
-    queue = device.queue()
-    ol.sort(keys, queue=queue)
-
-    def broken(text):
-        def plan(self, problem, config, device):
-            raise InvalidConfig(text)
-
-        return plan
-
-    algorithm = type(SORT.choose(SortProblem(500, INT32), device))
-    right = algorithm.plan
-    for text in ("asked", "asked again"):  # of the same code
-        with monkeypatch.context() as patch:
-            patch.setattr(algorithm, "plan", broken(text))
-            with pytest.raises(InvalidConfig, match=f"^{text}$"):
-                ol.sort(keys, queue=queue)
-
-    def counted(calls):
-        def plan(self, problem, config, device):
-            calls.append(problem)
-            return right(self, problem, config, device)
-
-        return plan
-
-    for calls in ([], []):
-        monkeypatch.setattr(algorithm, "plan", counted(calls))
-        ol.sort(keys, queue=queue)
-        ol.sort(keys, queue=queue)
-        assert len(calls) == 1
-    monkeypatch.setattr(template, "DEVELOP", False)
-    replay.forget()
-    ol.sort(keys, queue=queue)
-    monkeypatch.setattr(algorithm, "plan", broken("not asked"))
-    assert np.array_equal(ol.sort(keys, queue=queue), np.sort(keys))
-    replay.forget()
-    assert np.array_equal(ol.sort(keys, queue=queue), np.sort(keys))

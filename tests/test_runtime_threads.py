@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-import time
-from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import pyopencl as cl
@@ -16,10 +13,7 @@ import pytest
 from runtime_kernels import INT32, SMALL, together
 
 import opencl_lab as ol
-from opencl_lab.core import queues
-from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Plan, Table
-from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -55,55 +49,6 @@ def test_threads_that_sort_at_once(side, fresh, rng, eager_threads):
     results = together(*(partial(work, mine) for mine in data))
     for given, result in zip(data, results, strict=True):
         np.testing.assert_array_equal(result, np.sort(given))
-
-
-def test_threads_wait_for_a_queue_one_at_a_time(fresh, rng, eager_threads, monkeypatch):
-    keys = rng.integers(0, 99, 500, np.int32)
-    ol.sort(keys, queue=fresh)
-    waiting, most = [], []
-
-    def counting(end):
-        def count(of):
-            waiting.append(of)
-            most.append(len(waiting))
-            time.sleep(0.01)
-            end(of)
-            waiting.pop()
-
-        return count
-
-    # A call ends by either.
-    monkeypatch.setattr(cl.CommandQueue, "finish", counting(cl.CommandQueue.finish))
-    monkeypatch.setattr(cl.Event, "wait", counting(cl.Event.wait))
-    together(*[lambda: ol.sort(keys, queue=fresh)] * 4)
-    assert len(most) == 4 and max(most) == 1
-
-
-def test_threads_build_a_program_once(fresh, built, rng, eager_threads):
-    keys = rng.integers(0, 99, 500, np.int32)
-    session_of(fresh)
-    together(*[lambda: ol.sort(keys, queue=fresh)] * 4)
-    assert built["programs"] == 1
-
-
-@pytest.mark.parametrize("function", ["device_of", "Context"])
-def test_threads_share_one_session_and_one_queue(function, fresh, device, monkeypatch):
-    where = session_module if function == "device_of" else cl
-    meet, original = threading.Barrier(2), getattr(where, function)
-
-    def slow(*args):
-        with suppress(threading.BrokenBarrierError):
-            meet.wait(0.5)  # for a second thread in here, if there can be one
-        return original(*args)
-
-    monkeypatch.setattr(where, function, slow)
-    if function == "device_of":
-        made = together(*[lambda: session_of(fresh)] * 2)
-    else:
-        uncached = queues._queue.__wrapped__
-        monkeypatch.setattr(queues, "_queue", cache(uncached))
-        made = together(*[lambda: device.queue()] * 2)
-    assert made[0] is made[1]
 
 
 # -------------------------------------------------------------------- tables
@@ -142,16 +87,6 @@ def test_equal_tables_are_made_once_and_live_as_long_as_their_plans(fresh, plan_
     session._executables.clear()
     del run
     assert len(session._tables) == 0
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [(Table(squares, (99,)), r"has shape \(99,\), not \(100,\)"), (None, "has no table")],
-)
-def test_a_table_that_is_not_what_the_plan_says(fresh, plan_of, table, message):
-    plan = plan_with_table(plan_of, table, (100,))
-    with pytest.raises(LaunchError, match=message):
-        session_of(fresh).executable("wrong", lambda: plan)
 
 
 # --------------------------------------------------------------------- forking
@@ -221,35 +156,6 @@ def test_a_forked_process_works_or_says_why_not():
 
 
 # --------------------------------------------------------------------- the end of the process
-
-
-def test_the_end_waits_for_calls_and_refuses_others(own_queue, device, rng, monkeypatch):
-    monkeypatch.setattr(queues, "_ending", None)
-    monkeypatch.setattr(queues, "_refusing", False)
-    keys = rng.integers(0, 99, 1000, np.int32)
-    queue = own_queue(device.handle)
-    there = cl.array.to_device(queue, keys)
-    last = cl.UserEvent(queue.context)
-    there.add_event(last)
-    results, refused = [], []
-
-    def call():
-        results.append(there.get())
-        try:
-            ol.sort(keys)
-        except SystemExit as error:
-            refused.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    while not queues._is_calling(sys._current_frames().get(thread.ident)):
-        time.sleep(0.001)
-    threading.Timer(0.1, last.set_status, (cl.command_execution_status.COMPLETE,)).start()
-    queues.end_calls()
-    np.testing.assert_array_equal(results, [keys])
-    thread.join()
-    assert refused
-    np.testing.assert_array_equal(ol.sort(keys), np.sort(keys))  # this thread ends the process
 
 
 AT_THE_END = """

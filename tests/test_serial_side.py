@@ -1,6 +1,5 @@
 """The serial side of PoCL's device: hidden from others, and used where it is faster."""
 
-import ctypes
 import os
 import pickle
 import re
@@ -17,17 +16,8 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.core.device import SmallCalls
-from opencl_lab.core.queues import Gate, finish, gate_of
-from opencl_lab.drivers.discovery import _discover
-from opencl_lab.drivers.probed import corrected
-from opencl_lab.lab.doctor.diagnose import store
-from opencl_lab.lab.doctor.examine import Finding
-from opencl_lab.lab.doctor.probes.small_calls import _measured, small_calls
 from opencl_lab.lab.registry import operations
-from opencl_lab.ops.conv2d.problem import Conv2dProblem
-from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
-from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.ops.sort.solver import SORT_SOLVER, SortSolver
+from opencl_lab.ops.sort.solver import SortSolver
 from opencl_lab.runtime.call import Call
 
 STARTED = "import pyopencl as cl; p = cl.get_platforms(); [q.get_devices() for q in p];"
@@ -53,10 +43,6 @@ print(len(seen), [side.handle in seen for side in sides])
 x = np.arange(100)[::-1].astype(np.int32)
 print(*(ol.sort(x, device=place).tolist() == np.sort(x).tolist() for place in (*sides, None)))
 """
-TUNE_SORT = (
-    "import sys; from opencl_lab.__main__ import main;"
-    "sys.argv[1:] = 'tune sort --n 100 --device serial --budget 1'.split(); main()"
-)
 INTERRUPTED = """
 import signal, threading, time
 import numpy as np
@@ -123,10 +109,6 @@ def test_others_see_only_the_threads(threads, serial):
             properties=[(cl.context_properties.PLATFORM, threads.handle.platform)],
         )
         assert chosen.devices == [threads.handle]
-
-
-def test_it_is_found_again(threads, serial):
-    assert _discover.__wrapped__()[ol.devices().index(threads)].serial_side == serial
 
 
 def test_it_is_found_by_text_queue_and_pickle(threads, serial):
@@ -199,48 +181,9 @@ def test_threads_use_both_sides_while_another_one_looks(threads, serial):
     assert of_platform(threads) == [threads.handle]
 
 
-def test_waiting_opens_the_gate(serial):
-    """PoCL 5 refuses to wait on a device that is not available."""
-    gate, seen = gate_of(serial.handle), []
-
-    class Watched:
-        device = serial.handle
-
-        def finish(self):
-            seen.append(gate.available.value)
-
-    finish(Watched())
-    assert seen == [1]
-
-
-def test_the_gate_closes_after_the_last_exit(serial):
-    word = ctypes.c_uint32(1)
-    gate = Gate(word)
-    with gate.opened():
-        with gate.opened():
-            assert word.value == 1
-        assert word.value == 1
-    assert word.value == 0
-    with pytest.raises(KeyError), gate.opened():
-        raise KeyError
-    assert word.value == 0
-    gate.leave_open()
-    with gate.opened():
-        pass
-    assert word.value == 1
-    assert isinstance(gate_of(serial.handle), Gate)
-
-
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 def test_interrupted_calls_leave_nothing_locked(serial):
     assert run(INTERRUPTED, OCLAB_DEVICE="pocl").split() == ["True", "0"]
-
-
-@pytest.mark.full
-def test_a_search_says_that_it_is_for_the_calling_thread(serial):
-    shown = run(TUNE_SORT)
-    assert re.search(r"sort by [a-z-]+: 100 int32 keys, in the calling thread", shown)
-    assert "could not start" not in shown and "best" in shown
 
 
 def used(monkeypatch, us, x, **how):
@@ -275,19 +218,6 @@ def test_calls_go_where_the_model_says(monkeypatch, threads, serial):
     assert used(monkeypatch, 3000, x, algorithm="radix", device=serial) == serial
 
 
-def test_measured_costs_replace_the_built_in_ones(monkeypatch, threads, serial):
-    built_in = threads.small_calls("sort")
-    assert built_in.slowness == 1
-    assert 20 < built_in.wait_us < 100
-    problem = SortProblem(10, np.dtype(np.int32))
-    monkeypatch.setattr(SortSolver, "serial_us", lambda self, problem: 30.0)
-    monkeypatch.setattr(SortSolver, "parallel_us", lambda self, problem, units: 10.0)
-    for costs, side in (((1, 25), serial), ((1, 15), threads), ((2, 25), threads)):
-        measured = replace(threads, measured_calls={"sort": SmallCalls(*costs)})
-        assert SORT_SOLVER.side(problem, measured) == side
-        assert SORT_SOLVER.side(problem, replace(measured, serial_side=None)) == measured
-
-
 @pytest.mark.parametrize(
     ("name", "options", "naive"),
     [
@@ -307,37 +237,3 @@ def test_slow_algorithms_stay_on_the_threads(threads, serial, name, options, nai
         assert operation.side(problem, device, algorithm) == device, algorithm
     tiny = operation.problem(**operation.with_defaults({**options, next(iter(options)): 4}))
     assert all(operation.side(tiny, device, algorithm) == serial for algorithm in naive)
-
-
-def test_images_of_other_types_than_their_sums_take_longer():
-    as_sums, converted = (
-        CONV2D_SOLVER.serial_us(Conv2dProblem(200, 200, 3, 3, np.dtype(dtype)))
-        for dtype in ("f4", "u1")
-    )
-    assert converted > 5 * as_sums
-
-
-def test_doctor_stores_the_costs(monkeypatch, tmp_path, threads):
-    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
-    value = {"sort": {"slowness": 1.5, "wait_us": 40.0}, "gemm": {"slowness": "?"}}
-    store(threads, [Finding("small_calls", "", "ok", "", value)])
-    assert corrected(threads).measured_calls == {"sort": SmallCalls(1.5, 40.0)}
-
-
-def test_every_operation_has_a_small_problem(monkeypatch, threads, serial):
-    for name, operation in operations().items():
-        problem = operation.problem(**operation.small)
-        assert 5 < operation.solver.serial_us(problem) < 500, name
-    monkeypatch.setattr(type(operation), "small", {})
-    assert _measured(operation, threads, serial) is None
-
-
-@pytest.mark.full
-def test_doctor_measures_the_costs(threads):
-    *_, last = small_calls(threads)
-    assert last["verdict"] == "ok"
-    for costs in last["value"].values():
-        assert 0.1 < costs["slowness"] < 50
-        assert 0 <= costs["wait_us"] < 1e5
-    *_, last = small_calls(replace(threads, serial_side=None))
-    assert last["verdict"] == "no"

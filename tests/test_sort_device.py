@@ -253,7 +253,7 @@ def test_arrays_too_large_for_the_device(extra, options, device, queue, monkeypa
 
     monkeypatch.setattr(cl, "Buffer", refuse)
     monkeypatch.setattr(cl, "Program", refuse)
-    monkeypatch.setattr(type(session_of(queue)), "allocate", refuse)
+    monkeypatch.setattr(type(session_of(queue).pool(queue)), "take", refuse)
     problem = SortProblem(device.max_allocation // 4 + 1 + extra, np.dtype(np.int32), **options)
     with pytest.raises(ol.InvalidProblem, match=r"allocates at most|of device memory"):
         SORT.run(problem, {}, queue=queue)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -85,18 +84,6 @@ def test_an_array_may_change_once_it_is_sent(make, queue, rng):
     np.testing.assert_array_equal(array, kept)
 
 
-def test_fetching_waits_for_what_it_is_told(make, context, queue):
-    staged, buffer = make(), memory(queue, 1 << 25)
-    unordered = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    queue = cl.CommandQueue(context, properties=unordered)
-    array = np.zeros(30_000, np.uint8)
-    staged.fetch(queue, array, buffer)  # it is quick from now on
-    filled = cl.enqueue_fill_buffer(queue, buffer, np.uint8(3), 0, 1 << 25)
-    filled = cl.enqueue_fill_buffer(queue, buffer, np.uint8(5), 0, 1 << 25, wait_for=[filled])
-    staged.fetch(queue, array, buffer, [filled])
-    assert (array == 5).all()
-
-
 @pytest.fixture
 def apart(make, queue, monkeypatch):
     """The staging of a session whose device has memory of its own, for arrays of 1000 bytes up."""
@@ -119,42 +106,6 @@ def test_public_calls(apart, queue, rng, monkeypatch):
     monkeypatch.setattr(apart, "fetch", None)
     small = rng.integers(0, 99, 200, np.int32)
     np.testing.assert_array_equal(ol.sort(small, queue=queue), np.sort(small))
-
-
-def test_steps_that_are_replayed(apart, queue, rng):
-    images = rng.standard_normal((3, 16, 20, 2)).astype(np.float32).view(np.complex64)[..., 0]
-    for image in images:
-        result = ol.fft.fft2(image, queue=queue)
-        np.testing.assert_allclose(result, np.fft.fft2(image), rtol=0, atol=1e-3)
-    assert apart.pinned_bytes
-
-
-def test_no_memory_that_could_be_pinned(make, queue, rng, monkeypatch):
-    def refuse(*args, **more):
-        raise cl.MemoryError("OUT_OF_HOST_MEMORY")
-
-    staged = make()
-    monkeypatch.setattr(cl, "enqueue_map_buffer", refuse)
-    array = rng.integers(0, 99, 30_000, np.int32)
-    np.testing.assert_array_equal(there_and_back(staged, queue, array), array)
-    assert staged.pinned_bytes == 0
-
-
-def test_threads_share_what_may_be_pinned(make, context, rng):
-    staged, taken = make(slots=2), []
-    take = staged._take
-    staged._take = lambda count: taken.append(take(count)) or taken[-1]
-    arrays = rng.integers(0, 2**31, (4, 20_000), np.int32)
-
-    def work(array):
-        queue = cl.CommandQueue(context)
-        return [there_and_back(staged, queue, array).copy() for _ in range(5)]
-
-    with ThreadPoolExecutor(len(arrays)) as threads:
-        for array, results in zip(arrays, threads.map(work, arrays), strict=True):
-            for result in results:
-                np.testing.assert_array_equal(result, array)
-    assert staged.pinned_bytes == 2 * CHUNK and all(taken)
 
 
 @pytest.mark.parametrize("copy", ["send", "fetch"])
@@ -190,28 +141,3 @@ def test_nothing_is_in_use_after_an_error(error, moment, copy, make, queue, rng,
     assert len(staged._idle) * CHUNK == staged.pinned_bytes
     again = rng.integers(0, 99, 30_000, np.int32)
     np.testing.assert_array_equal(there_and_back(staged, queue, again), again)
-
-
-@pytest.mark.parametrize("copy", ["send", "fetch"])
-def test_a_failed_command_fails_one_copy_alone(copy, make, queue, rng, monkeypatch):
-    class Failed:
-        def wait(self):
-            raise cl.RuntimeError("OUT_OF_RESOURCES")
-
-    staged, array = make(), rng.integers(0, 99, 30_000, np.int32)
-    buffer = memory(queue, array.nbytes)
-    order = {"send": (queue, buffer, array), "fetch": (queue, array, buffer)}[copy]
-    with monkeypatch.context() as patch:
-        patch.setattr(cl, "enqueue_copy", lambda *args, **more: Failed())
-        with pytest.raises(cl.RuntimeError):
-            getattr(staged, copy)(*order)
-    array = rng.integers(0, 99, 30_000, np.int32)
-    np.testing.assert_array_equal(there_and_back(staged, queue, array), array)
-
-
-def test_copies_at_the_end_of_the_process(make, queue, rng):
-    staged = make()
-    array = rng.integers(0, 99, 30_000, np.int32)
-    there_and_back(staged, queue, array)
-    staged._workers.shutdown()
-    np.testing.assert_array_equal(there_and_back(staged, queue, array), array)

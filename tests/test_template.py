@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 from mako.lookup import TemplateLookup
@@ -48,13 +45,6 @@ def test_renders_with_exactly_its_arguments(template):
 def test_strict_both_ways(params, message, template):
     with pytest.raises(BuildError, match=message):
         render(template('<%page args="A, B=2"/>${A}${B}'), params)
-
-
-def test_a_template_without_arguments(template):
-    path = template("plain\n")
-    assert render(path, {}).text == "plain\n"
-    with pytest.raises(BuildError, match="unknown A"):
-        render(path, {"A": 1})
 
 
 @pytest.mark.parametrize(
@@ -125,40 +115,19 @@ def test_our_own_templates_are_as_strict(template, tmp_path, monkeypatch):
         render("planted.cl.mako", {"A": 1})
 
 
-def test_our_own_templates_are_read_once_unless_one_develops(template, tmp_path, monkeypatch):
+def test_our_own_templates_are_read_once(template, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(module, "DEVELOP", False)
     name = "edited.cl.mako"
-
-    def text(body):
+    for body in ("first", "second"):
         template(body, name)
-        return render(name, {}).text, module.is_watched((name,))
-
-    assert text("first") == text("second") == ("first", False)
-    monkeypatch.setattr(module, "DEVELOP", True)
-    assert text("third") == ("third", True) and text("fourth") == ("fourth", True)
-    assert module.kernel_digest((name,)) == module.digest_now((name,))
-    monkeypatch.setattr(module, "DEVELOP", False)
-    assert text("fifth") == ("fourth", False)
+        assert render(name, {}).text == "first" and not module.is_watched((name,))
     assert module.kernel_digest((name,)) != module.digest_now((name,))
-
-
-@pytest.mark.parametrize("value", ["", "0", "off", "1"])
-def test_the_environment_says_whether_one_develops(value):
-    code = f"from opencl_lab.core import template; assert template.DEVELOP is {value == '1'}"
-    environment = {**os.environ, "OCLAB_DEVELOP": value}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 @pytest.mark.parametrize("name", ["sort/no_such.cl.mako", "/no/such/folder/kernel.cl.mako"])
 def test_a_missing_template(name):
     with pytest.raises(BuildError, match=re.escape(name)):
         render(name, {})
-
-
-def test_templates_stay_inside_their_folder():
-    with pytest.raises(BuildError):
-        render("../pyproject.toml", {})
 
 
 @pytest.mark.parametrize("body", ["% if True:\n", "${1 +}", "<%nosuch:tag/>", "<%def>"])
@@ -200,18 +169,6 @@ def test_building_blocks_get_all_that_they_use_by_arguments(name):
     assert read <= {"caller", "local", *dir(builtins)}  # two names of Mako's own
 
 
-def test_a_template_of_the_user_may_change(template):
-    path = template("first")
-    assert render(path, {}).text == "first"
-    assert render(template("second"), {}).text == "second"
-
-
-def test_digest_names_the_text_alone():
-    assert Source("a", "text").digest == Source("b", "text").digest
-    assert Source("a", "text").digest != Source("a", "texts").digest
-    assert re.fullmatch("[0-9a-f]{64}", Source("a", "").digest)
-
-
 def test_details_of_a_build_error():
     source = "\n".join(f"line {number};" for number in range(1, 12))
     error = BuildError("it failed", log="  kernel:3: oh no\n", source=source, options=("-w", "-x"))
@@ -226,8 +183,3 @@ def test_details_of_a_build_error():
     assert (
         error.details() == f"build options: -w -x\n\nkernel:3: oh no\n\n{error.numbered_source()}"
     )
-
-
-def test_details_without_any():
-    assert str(BuildError("it failed")) == "it failed"
-    assert BuildError("it failed").details().startswith("build options: (none)")

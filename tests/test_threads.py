@@ -5,18 +5,15 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 from peer_checks import host_reference
 
 import opencl_lab
-from opencl_lab.core.errors import ReferenceUnavailable
-from opencl_lab.drivers.processes import PROCESSORS, default_threads, on_all_processors
+from opencl_lab.drivers.processes import PROCESSORS
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.ops.gemm.operation import GEMM
@@ -90,49 +87,6 @@ def test_as_many_threads_compute_as_there_are_said_to_be(operation, name, thread
         assert found <= threads
     else:
         assert threads <= found <= threads + (name == "scipy")  # there the caller waits for them
-
-
-def test_threads_of_blas_are_held_around_a_row_and_then_free():
-    pools = held._blas()
-    before = [item["num_threads"] for item in pools.info()]
-    seen = []
-
-    def product(self, other):
-        seen.extend(item["num_threads"] for item in pools.info())
-        return np.zeros((4, 4), np.float32)
-
-    matrix = type("Matrix", (np.ndarray,), {"__matmul__": product})
-    with closing(prepared("blas", GEMM, {"size": 4}, 1)) as ready:
-        problem, inputs, workers = ready._arguments
-        inputs = {name: array.view(matrix) for name, array in inputs.items()}
-        ready._arguments = problem, inputs, workers
-        ready.run()
-    assert seen and set(seen) == {1}
-    assert [item["num_threads"] for item in pools.info()] == before
-
-
-def test_a_blas_that_takes_no_limit_is_not_run(monkeypatch):
-    class Stubborn:
-        def limit(self, limits):
-            return on_all_processors()
-
-        def info(self):
-            return [{"num_threads": 5}]
-
-    monkeypatch.setattr(held, "_blas", Stubborn)
-    with (
-        closing(prepared("blas", GEMM, {"size": 4}, 2)) as ready,
-        pytest.raises(ReferenceUnavailable, match="cannot be held to 2 threads; it has 5"),
-    ):
-        ready.run()
-    with closing(prepared("blas", GEMM, {"size": 4}, 5)) as ready:
-        ready.run()
-
-
-def test_without_threadpoolctl_blas_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    monkeypatch.setattr(held, "needs", lambda name: lambda: f"not installed; pip install {name}")
-    assert held.no_blas_control() == "not installed; pip install threadpoolctl"
 
 
 # --- processors ---------------------------------------------------------------------------------
@@ -215,23 +169,6 @@ def test_settings_of_openmp_do_not_bind_the_caller(setting):
     """
     value = "true" if setting == "OMP_PROC_BIND" else str(min(PROCESSORS))
     in_a_process(loads, **{setting: value})
-
-
-@two
-def test_the_caller_is_bound_again():
-    bound = {max(PROCESSORS)}
-    seen = []
-
-    def look():
-        os.sched_setaffinity(0, bound)
-        with on_all_processors():
-            seen.append(os.sched_getaffinity(0))
-        seen.append(os.sched_getaffinity(0))
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    thread.join()
-    assert seen == [PROCESSORS, bound] and default_threads() == len(PROCESSORS)
 
 
 def test_cores_come_before_their_second_threads(tmp_path):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pyopencl as cl
 import pytest
 
-from opencl_lab.runtime import streams, tiles
+from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.tile_schedule import Iteration, Tile, schedule
-from opencl_lab.runtime.tiles import run_tiles
+from opencl_lab.runtime.tiles import Part, run_parts, run_tiles
 
 
 @pytest.fixture
@@ -96,11 +97,15 @@ def added(queue, after=lambda: None):
     return solve
 
 
+def refuse(*args, **more):
+    raise cl.MemoryError("OUT_OF_HOST_MEMORY")
+
+
 @pytest.mark.parametrize("pinned", [True, False])
 def test_tiles_of_rows_and_columns_come_back_to_their_places(queue, pinned, rng, monkeypatch):
     monkeypatch.setattr(streams, "CHUNK", 4096)
     if not pinned:
-        monkeypatch.setattr(streams.Staging, "_take", lambda staging, count: [])
+        monkeypatch.setattr(cl, "enqueue_map_buffer", refuse)
     a, b = (rng.integers(0, 1000, (110, 390), np.int32) for _ in range(2))
     result = np.zeros_like(a)
     iterations = []
@@ -131,15 +136,6 @@ def test_an_iteration_goes_on_from_the_one_before(count, queue, rng):
     ]
     run_tiles(schedule(iterations, {"a": 2}), {"a": a}, result, added(queue), queue)
     np.testing.assert_array_equal(result, a.sum(1, keepdims=True, dtype=np.int32))
-
-
-def no_threads(pool, job):
-    raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-
-
-def test_tiles_without_new_threads(queue, monkeypatch):
-    monkeypatch.setattr(tiles.ThreadPoolExecutor, "submit", no_threads)
-    test_an_iteration_goes_on_from_the_one_before(5, queue, np.random.default_rng(1))
 
 
 def pieces_of(count):
@@ -175,40 +171,86 @@ def test_nothing_goes_on_after_an_error(queue, kind):
     assert result.all()
 
 
-def test_an_error_of_a_copy_is_seen(queue, monkeypatch):
-    array, plan = pieces_of(9)
-
-    def fail(*given):
-        raise OSError("now")
-
-    monkeypatch.setattr(tiles.np, "copyto", fail)
-    with pytest.raises(OSError, match="now"):
-        run_tiles(plan, {"a": array}, np.zeros_like(array), added(queue), queue)
-
-
 def test_memory_of_the_pool_is_not_taken_from_earlier_commands(queue, monkeypatch):
     if session_of(queue).device.unified_memory:
         pytest.skip("tiles are arrays of the host")
     # Memory that was given back may still be in use until the queue is finished.
-    said = []
-    session = session_of(queue)
-    allocate = session.allocate
-    monkeypatch.setattr(
-        session, "allocate", lambda *given: said.append("memory") or allocate(*given)
-    )
-    send = streams.Lane.send
-    monkeypatch.setattr(streams.Lane, "send", lambda *given: said.append("send") or send(*given))
-    array, plan = pieces_of(3)
-    held = np.zeros(1 << 20, np.uint8)
-    buffer = allocate(queue, held.nbytes)
+    pool, held = session_of(queue).pool(queue), np.zeros(1 << 20, np.uint8)
+    buffer = pool.take(held.nbytes)
     event = cl.enqueue_copy(queue, buffer, held, is_blocking=False)
-    del buffer
+    pool.give(held.nbytes, buffer)
+    send = streams.Lane.send
 
     def done(*given):
         assert event.command_execution_status == cl.command_execution_status.COMPLETE
         return send(*given)
 
     monkeypatch.setattr(streams.Lane, "send", done)
+    array, plan = pieces_of(3)
     result = np.zeros_like(array)
     run_tiles(plan, {"a": array}, result, added(queue), queue)
-    assert result.all() and said == ["memory"] * len(said) and said
+    assert result.all()
+
+
+# ---------------------------------------------------------------------- parts
+
+BYTE = np.dtype(np.uint8)
+
+
+def parts_of(source, target, length):
+    def part(at):
+        def read(data, begin):
+            np.copyto(data, source[at + begin :][: data.size])
+
+        def write(data, begin):
+            target[at + begin :][: data.size] = data
+
+        return Part(read, write)
+
+    return [part(at) for at in range(0, source.size, length)]
+
+
+def negated(queue):
+    def work(given, out):
+        if is_device_array(given):
+            out.set(~given.get(queue), queue)
+        else:
+            np.invert(given, out=out)
+
+    return work
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_every_part_comes_back_to_its_place(queue, count, pinned, rng, monkeypatch):
+    monkeypatch.setattr(streams, "CHUNK", 4096)
+    if not pinned:
+        monkeypatch.setattr(cl, "enqueue_map_buffer", refuse)
+    length = 10_000  # no multiple of a chunk
+    source = rng.integers(0, 256, count * length, np.uint8)
+    target, done = np.zeros_like(source), []
+    parts = parts_of(source, target, length)
+    seconds = run_parts(parts, (length,), BYTE, negated(queue), queue, lambda: done.append(0))
+    np.testing.assert_array_equal(target, ~source)
+    assert len(done) == count
+    if count:
+        assert all(seconds[stage] > 0 for stage in ("read", "work", "write"))
+
+
+def test_stages_overlap(queue):
+    seen, lock, most = set(), threading.Lock(), []
+
+    def stage(name):
+        def busy(*unused):
+            with lock:
+                seen.add(name)
+                most.append(len(seen))
+            time.sleep(0.02)
+            with lock:
+                seen.discard(name)
+
+        return busy
+
+    part = Part(stage("read"), stage("write"))
+    run_parts([part] * 6, (64,), BYTE, stage("work"), queue)
+    assert max(most) == 3

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
+OFF = ("off", "0", "no", "false")
 HAS_OWNERS = hasattr(os, "geteuid")
 """Whether files have an owner and a mode that say who may write to them, unlike on Windows."""
 
@@ -20,6 +21,11 @@ HAS_OWNERS = hasattr(os, "geteuid")
 def user() -> int:
     """Return the number of this process's user; 0 without such numbers, as for every file then."""
     return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
+def switched_off(variable: str) -> bool:
+    """Return whether an environment variable switches off what is on without it."""
+    return os.environ.get(variable, "").strip().lower() in OFF
 
 
 def largest_file() -> float:

@@ -2,14 +2,13 @@
 
 The package's own templates are read once per process. A user's templates may change at any time,
 while a kernel is being written: anything made from one is discarded once its text, or that of a
-file which it includes, changes. With ``OCLAB_DEVELOP=1`` this applies to the package's, too.
+file which it includes, changes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,15 +24,11 @@ from mako.template import Template
 
 from opencl_lab.core.errors import BuildError
 
-__all__ = ["Source", "declared", "digest_now", "is_watched", "kernel_digest", "render"]
-
 ROOT = Path(str(files("clkernels")))
 DIGEST_LENGTH = 16
 UNREAD = re.compile(r"<%(doc|text)\b[^>]*>.*?</%\1>|^\s*##[^\n]*$", re.DOTALL | re.MULTILINE)
 TAG = re.compile(r"""<%(?:include|namespace|inherit)\b((?:"[^"]*"|'[^']*'|[^>"'])*)>""")
 FILE = re.compile(r"""(\w+)\s*=\s*("[^"]*"|'[^']*')""")
-DEVELOP = os.environ.get("OCLAB_DEVELOP", "").lower() not in ("", "off", "0", "no")
-"""Whether the package's own templates, and plans of its algorithms, may change in this process."""
 
 _Stamp: TypeAlias = tuple[int, int, int, int]
 
@@ -116,7 +111,7 @@ def _read(templates: tuple[str, ...]) -> _Content:
 
 def _content(templates: tuple[str, ...]) -> _Content:
     known = _contents.get(templates)
-    if known is None or ((DEVELOP or not known.own) and not known.current):
+    if known is None or not (known.own or known.current):
         known = _contents[templates] = _read(templates)
     return known
 
@@ -143,8 +138,8 @@ def digest_now(templates: tuple[str, ...]) -> str:
 
 
 def is_watched(templates: tuple[str, ...]) -> bool:
-    """Return whether templates may change, and are checked before each use."""
-    return DEVELOP or not _content(templates).own
+    """Return whether templates may change, as a user's, and are checked before each use."""
+    return not _content(templates).own
 
 
 @lru_cache(maxsize=256)

@@ -45,7 +45,7 @@ def _is_library(path: Path) -> bool:
 
 
 def _is_binary(path: Path) -> bool:
-    return _named(path, rf"[0-9a-f]{{40}}\.(bin|seen|trial)|{TEMPORARY}")
+    return _named(path, rf"[0-9a-f]{{40}}\.bin|{TEMPORARY}")
 
 
 def _is_record(path: Path) -> bool:
@@ -61,16 +61,11 @@ def _is_of_pocl(path: Path) -> bool:
     return _named(path, f"{TEMPORARY}|{of_ours}")
 
 
-def _is_of_drivers(path: Path) -> bool:
-    return path.is_dir() and _named(path, r"drivers-[0-9a-f]{20}|\.drivers-\w{8}")
-
-
 SECTIONS: dict[str, Callable[[Path], bool]] = {
     "binaries": _is_binary,
     "c": _is_library,
     "doctor": _is_record,
     "hybrid": _is_record,
-    "icd": _is_of_drivers,
     "pocl": _is_of_pocl,
     "selftest": _is_record,
 }

@@ -14,7 +14,7 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 # First: it says why pyopencl does not load.
-from opencl_lab.core.device import SERIAL, Capabilities, Device
+from opencl_lab.core.device import SERIAL, Device
 
 # isort: split
 import pyopencl as cl
@@ -25,16 +25,12 @@ from opencl_lab.core.queues import Gate, check_process, leave_open, note_start, 
 from opencl_lab.core.systems import after_fork
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers import icd, intel, pocl_serial, pretend
-from opencl_lab.drivers.pocl import prepared_cache
-from opencl_lab.drivers.pocl_target import repair_target
-from opencl_lab.drivers.probed import corrected
+from opencl_lab.drivers.driver_records import KINDS, record_of
+from opencl_lab.drivers.pocl import LIBRARY, prepared_cache
 from opencl_lab.drivers.processes import bound_threads, own_share, share_arena
 
 DeviceSpec: TypeAlias = str | int | Device | None
 """Argument of `select_device`."""
-KINDS = ("gpu", "accelerator", "cpu")
-DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
-"""KiB of local memory that a kernel may declare, by compute capability; the driver reports 48."""
 SHARED_ARENA = 1 << 30  # bytes that may still be mapped, below which they are spared
 START_BYTES = 160 << 20
 """Bytes that PoCL 3.0 maps when it starts, with the LLVM that it is linked with."""
@@ -64,90 +60,6 @@ class Selection:
         return f"{self.device}: {self.reason}"
 
 
-def _info(handle: cl.Device, name: str, default: Any = None) -> Any:
-    """Return an optional property of a device, or `default` if the driver lacks it."""
-    try:
-        return getattr(handle, name)
-    except (cl.Error, AttributeError):
-        return default
-
-
-def _kind(type_bits: int) -> tuple[str, bool]:
-    """Return the kind of a device and whether it is a simulator.
-
-    A real device has one type; Oclgrind claims all of them at once. PoCL's serial side has none, as
-    it is hidden.
-    """
-    if not type_bits:
-        return "cpu", False
-    claimed = [kind for kind in KINDS if type_bits & getattr(cl.device_type, kind.upper())]
-    if len(claimed) > 1:
-        return "cpu", True
-    return (claimed[0] if claimed else "accelerator"), False
-
-
-def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device:
-    platform = handle.platform
-    repair_target(handle)
-    extensions = set(handle.extensions.split())
-    kind, simulated = _kind(handle.type)
-    capability = None
-    if "cl_nv_device_attribute_query" in extensions:
-        major = _info(handle, "compute_capability_major_nv")
-        minor = _info(handle, "compute_capability_minor_nv", 0)
-        capability = None if major is None else (int(major), int(minor))
-    multiple = _info(handle, "warp_size_nv") or _info(
-        handle, "preferred_work_group_size_multiple", 1
-    )
-    device = Device(
-        name=handle.name.strip(),
-        kind=kind,
-        vendor=handle.vendor.strip(),
-        platform=platform.name.strip(),
-        platform_version=platform.version.strip(),
-        driver=handle.driver_version.strip(),
-        c_version=handle.opencl_c_version.strip(),
-        platform_index=platform_index,
-        device_index=device_index,
-        compute_units=handle.max_compute_units,
-        clock=handle.max_clock_frequency,
-        global_memory=handle.global_mem_size,
-        # NVIDIA's driver claims a quarter of it. What does not fit is an error at first use.
-        max_allocation=handle.max_mem_alloc_size if capability is None else handle.global_mem_size,
-        local_memory=handle.local_mem_size,
-        constant_memory=handle.max_constant_buffer_size,
-        max_work_group=handle.max_work_group_size,
-        max_work_items=tuple(handle.max_work_item_sizes),
-        work_group_multiple=int(multiple or 1),
-        native_vector_bytes=4 * int(_info(handle, "native_vector_width_float", 0) or 4),
-        unified_memory=bool(_info(handle, "host_unified_memory", kind == "cpu")),
-        shared_pointers=bool(
-            int(_info(handle, "svm_capabilities", 0) or 0)
-            & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM
-        ),
-        compute_capability=capability,
-        simulated=simulated,
-        capabilities=Capabilities(
-            fp64="cl_khr_fp64" in extensions or bool(_info(handle, "double_fp_config", 0)),
-            fp16="cl_khr_fp16" in extensions,
-            int64_atomics="cl_khr_int64_base_atomics" in extensions,
-            inline_ptx=capability is not None,
-            matrix_units=capability is not None and capability >= (8, 0),
-            warpgroup_matrix_units=capability == (9, 0),
-            declared_memory=DECLARED_MEMORY.get(capability or (0, 0), 0) << 10,
-            max_work_group=handle.max_work_group_size,
-            local_memory=handle.local_mem_size,
-            forward_progress=capability is not None,
-            visible_writes=kind == "cpu" or capability is not None,
-        ),
-        handle=handle,
-    )
-    limits = pretend.asked()
-    if limits is not None and pretend.can_pretend(device):
-        return pretend.pretended(device, limits)
-    return corrected(device)
-
-
 def _preference(device: Device) -> tuple[bool, int, bool, bool, int, int, int, int]:
     """Return the sort key: usable first, then by kind, simulators last, by size, by platform.
 
@@ -172,11 +84,16 @@ def _devices_of(platform: cl.Platform) -> list[cl.Device]:
         return []
 
 
+class _NoRoom(Exception):
+    """PoCL would end the process, which may map too little memory now."""
+
+
 @cache
 def _discover() -> tuple[Device, ...]:
     check_process()
-    if process_left() < START_BYTES and icd.pocl_libraries(os.environ):
-        return ()  # PoCL would end the process
+    starts = not icd.loaded(LIBRARY) and icd.pocl_libraries(os.environ)
+    if starts and process_left() < START_BYTES:
+        raise _NoRoom
     if process_left() < SHARED_ARENA:
         share_arena()
     note_start()
@@ -199,7 +116,7 @@ def _discover() -> tuple[Device, ...]:
                 if pointer in seen:  # two ICD files name one library, which has its devices once
                     continue
                 seen.add(pointer)
-                device = _record(handle, platform_index, device_index)
+                device = record_of(handle, platform_index, device_index)
                 if pointer in sides:
                     serial_side = _serial_side(*sides[pointer], device)
                     device = replace(device, serial_side=serial_side)
@@ -234,7 +151,7 @@ def _hidden(pointer: int, gate: Gate, platform_index: int, device_index: int) ->
     try:
         set_gate(handle, gate)
         with gate.opened():  # a device that is not available may tell nothing
-            return _record(handle, platform_index, device_index)
+            return record_of(handle, platform_index, device_index)
     except (cl.Error, LaunchError):
         return None
 
@@ -245,7 +162,10 @@ _discovering = threading.RLock()
 def _found() -> tuple[Device, ...]:
     """Return every device; one thread discovers them while others wait."""
     with _discovering:
-        return _discover()
+        try:
+            return _discover()
+        except _NoRoom:  # there may be room later
+            return ()
 
 
 def _after_fork() -> None:
@@ -420,7 +340,7 @@ def device_of(handle: cl.Device) -> Device:
         for side in (device, device.serial_side):
             if side is not None and side.handle == handle:
                 return side
-    return _record(handle, -1, -1)  # a sub-device, or one that discovery could not see
+    return record_of(handle, -1, -1)  # a sub-device, or one that discovery could not see
 
 
 def here(record: Device) -> Device:

@@ -7,19 +7,38 @@ process sees them, and no variable is set; it does not matter who started OpenCL
 
 from __future__ import annotations
 
-import logging
 import os
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
-from opencl_lab.drivers import wheel
+from opencl_lab.core.systems import OFF
 from opencl_lab.drivers.icd import platforms_of, works_alone
-from opencl_lab.drivers.wheel import SWITCH
 
+DRIVER = "libintelocl.so"
+SWITCH = "OCLAB_INTEL"
+PACKAGES = ("site-packages", "dist-packages")
 ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
 
 _failed: str | None = None
 
-_log = logging.getLogger(__name__)
+
+def supported() -> bool:
+    """Return whether Intel has a CPU runtime for this machine."""
+    return sys.platform == "linux" and os.uname().machine == "x86_64"
+
+
+def library() -> str | None:
+    """Return the path of the driver's library that the wheel has installed, or None.
+
+    Its folder is two levels above one from which packages are imported.
+    """
+    if not supported():
+        return None
+    packages = [path for path in map(Path, sys.path) if path.name in PACKAGES]
+    folders = [*(path.absolute().parent.parent for path in packages), Path(sys.prefix, "lib")]
+    found = (folder / DRIVER for folder in folders)
+    return next((str(path.resolve()) for path in found if path.is_file()), None)
 
 
 def is_intel_cpu(kind: str, platform_name: str) -> bool:
@@ -29,7 +48,7 @@ def is_intel_cpu(kind: str, platform_name: str) -> bool:
 
 def chosen(environ: Mapping[str, str]) -> str | None:
     """Return the variable by which a user, or the parent process, chose drivers, or None."""
-    if wheel.switched_off(environ):
+    if environ.get(SWITCH, "").strip().lower() in OFF:
         return SWITCH
     names = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH")
     return next((name for name in names if environ.get(name)), None)
@@ -42,17 +61,14 @@ def platforms() -> list[int]:
     ``$OPENCL_VENDOR_PATH``, or with ``OCLAB_INTEL=off``.
     """
     global _failed
-    word = os.environ.get(SWITCH, "")
-    if word.strip().lower() not in (*wheel.ON, *wheel.OFF):
-        _log.warning("%s=%s is ignored; set it to off or on (the default)", SWITCH, word)
-    library = None if chosen(os.environ) else wheel.library()
-    if library is None:
+    driver = None if chosen(os.environ) else library()
+    if driver is None:
         return []
     try:
-        found = [platform for platform in platforms_of(library) if works_alone(platform)]
+        found = [platform for platform in platforms_of(driver) if works_alone(platform)]
     except OSError:
         found = []
-    _failed = None if found else library
+    _failed = None if found else driver
     return found
 
 

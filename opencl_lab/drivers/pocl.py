@@ -21,7 +21,6 @@ import os
 import re
 import shutil
 import stat
-import struct
 import threading
 import time
 import zlib
@@ -55,19 +54,13 @@ COMPILED = re.compile(rf"{PROGRAM}/(program\.bc|{KERNEL}/{SIZE}/{KERNEL}\.so)")
 TOUCHED = "last_accessed"  # a file in the folder of a program, written at each build
 FOLDER = re.compile(f"{PROGRAM}(/(?!{TOUCHED}){KERNEL}(/{SIZE})?)?")
 RECORD = "checked.json"
-BITCODE_MAGIC = b"BC\xc0\xde"
-WRAPPER_MAGIC = b"\xde\xc0\x17\x0b"
-WRAPPER = struct.Struct("<4s3I")  # magic, version, where the bitcode begins, its size
-BLOCK = struct.Struct("<2I")  # what kind of block, its length in words
-ENTER_SUBBLOCK = 1
-ELF_HEADER = 64
 PAUSE = 0.1  # seconds, within which another process loads what it has just written
 SAME_TIME = 50_000_000  # nanoseconds, the resolution of the clocks of file systems
 SOON = 1.0  # seconds after a build, within which its kernels have run
 YOUNG = 60.0  # seconds within which a process has recorded what it has built, unless it was killed
 ROOM = 16 << 20  # bytes that the disk of a cache should have left at the start
 LEAST_ROOM = 4 << 20  # bytes without which nothing is built
-FIRST_BYTES = 128 << 20  # bytes of memory that PoCL 3.0 takes to build for a device, at first
+FIRST_BYTES = 128 << 20  # bytes of memory that PoCL 3.0 takes to build in a process, at first
 LATER_BYTES = 24 << 20  # and then
 LEAST_FILE = 1 << 20  # bytes that a file must be able to have; programs have fewer
 
@@ -78,6 +71,8 @@ Record: TypeAlias = dict[str, list[int]]
 
 _prepared: Path | None = None
 """The folder that this process has given PoCL."""
+_has_built = False
+"""Whether PoCL has built in this process, and has the memory that its compiler takes once."""
 
 
 def _folder() -> Path:
@@ -138,7 +133,7 @@ def restore_cache() -> bool:
     return folder.is_dir()
 
 
-def no_room(platform_version: str, first: bool = True) -> str | None:
+def no_room(platform_version: str) -> str | None:
     """Return why PoCL cannot build now, or None: without room it would end the process, or hang."""
     folder = _folder()
     if "PoCL" not in platform_version:
@@ -146,7 +141,7 @@ def no_room(platform_version: str, first: bool = True) -> str | None:
     most = largest_file()
     if most < LEAST_FILE:
         return f"PoCL writes what it compiles, and files may have {size_text(most)} (ulimit -f)"
-    lack = why_no_room(FIRST_BYTES if first else LATER_BYTES)
+    lack = why_no_room(LATER_BYTES if _has_built else FIRST_BYTES)
     if lack is not None:
         return f"PoCL's compiler has too little memory: {lack}; raise the limit"
     if free_bytes(folder) >= LEAST_ROOM:
@@ -162,6 +157,8 @@ _waiting = threading.Lock()  # held from a build until what was built is recorde
 
 def record_soon() -> None:
     """Record in a second what is built now: a process may be killed, and not come to its end."""
+    global _has_built
+    _has_built = True
     if _waiting.acquire(blocking=False):
         with suppress(RuntimeError):  # no threads start any more; but then the end is near
             timer = threading.Timer(SOON, _record_later)
@@ -272,20 +269,19 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
 def _looked_at(path: Path, status: os.stat_result, entry: list[int] | None) -> list[int] | None:
     """Return the record of a file that is unchanged, or None.
 
-    Of a file without a record that is not known; it must be complete, and new.
+    Of a file without a record that is not known, and it must be new.
     """
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
         checksum = _checksum(path)
         if entry is None:
-            young = time.time() - status.st_mtime < YOUNG
-            whole = young and _is_whole(path)
+            sound = time.time() - status.st_mtime < YOUNG
         else:
-            whole = (entry[0], entry[3]) == (status.st_size, checksum)
+            sound = (entry[0], entry[3]) == (status.st_size, checksum)
     except OSError:
         return None
-    return [*_stamp(status), checksum] if whole else None
+    return [*_stamp(status), checksum] if sound else None
 
 
 def _stamp(status: os.stat_result) -> list[int]:
@@ -324,45 +320,6 @@ def _entries(folder: str, place: str = "") -> Iterator[tuple[str, os.stat_result
                     yield name, entry.stat(follow_symlinks=False)
             if inner:
                 yield from _entries(folder, f"{name}/")
-
-
-def _is_whole(path: Path) -> bool:
-    """Return whether a file is complete: nothing is missing at its end."""
-    return _is_bitcode(path) if path.suffix == ".bc" else _is_shared_library(path)
-
-
-def _is_bitcode(path: Path) -> bool:
-    """Return whether the blocks of LLVM bitcode, by their lengths, fill the file exactly."""
-    with path.open("rb") as file:
-        begin, end = 0, os.fstat(file.fileno()).st_size
-        header = file.read(WRAPPER.size)
-        if header[:4] == WRAPPER_MAGIC and len(header) == WRAPPER.size:
-            _, _, begin, size = WRAPPER.unpack(header)
-            if begin + size > end:
-                return False
-            end = begin + size
-        file.seek(begin)
-        if file.read(len(BITCODE_MAGIC)) != BITCODE_MAGIC:
-            return False
-        place = begin + len(BITCODE_MAGIC)
-        while place + BLOCK.size <= end:
-            file.seek(place)
-            start, words = BLOCK.unpack(file.read(BLOCK.size))
-            if start & 3 != ENTER_SUBBLOCK:
-                return False
-            place += BLOCK.size + 4 * words
-        return place == end
-
-
-def _is_shared_library(path: Path) -> bool:
-    """Return whether an ELF file includes its section table, which is at the end."""
-    with path.open("rb") as file:
-        header = file.read(ELF_HEADER)
-    if len(header) < ELF_HEADER or header[:4] != b"\x7fELF":
-        return False
-    (offset,) = struct.unpack_from("=Q", header, 0x28)
-    size, count = struct.unpack_from("=HH", header, 0x3A)
-    return bool(offset + size * count <= path.stat().st_size)
 
 
 def linker_missing(platform_version: str) -> str | None:

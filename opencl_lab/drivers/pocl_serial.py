@@ -27,9 +27,9 @@ from functools import cache
 from pathlib import Path
 
 from opencl_lab.core.queues import Gate
+from opencl_lab.core.systems import switched_off
 from opencl_lab.drivers import icd, pocl_builds
 from opencl_lab.drivers.processes import variables
-from opencl_lab.drivers.wheel import OFF
 
 VARIABLE = "POCL_DEVICES"
 NAMES = ("basic-", "cpu-minimal-")
@@ -47,8 +47,7 @@ def start() -> dict[int, tuple[int, Gate]]:
     chosen PoCL's devices by ``POCL_DEVICES``, or with ``OCLAB_SERIAL=off``, if PoCL has started
     already, where it has drivers of other devices, or if its build is not known.
     """
-    wanted = os.environ.get("OCLAB_SERIAL", "").strip().lower() not in OFF
-    wanted = wanted and VARIABLE not in os.environ
+    wanted = not switched_off("OCLAB_SERIAL") and VARIABLE not in os.environ
     found: dict[int, tuple[int, Gate]] = {}
     for library in icd.pocl_libraries(os.environ):
         with suppress(OSError):  # the loader will not load it either

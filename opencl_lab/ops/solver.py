@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from opencl_lab.core import template
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, LaunchError
 from opencl_lab.core.kernels import NO_DOUBLE, is_wide
@@ -425,13 +424,8 @@ class Solver(ABC, Generic[P]):
         session = call.session
         chosen = self.choose(problem, session.device, algorithm)
         configured = chosen.configure(problem, session.device, config)
-        key: tuple[Any, ...] = (chosen, problem, configured)
-        if template.DEVELOP:
-            definition = _definition(chosen)
-            call.condition(lambda: _definition(chosen) == definition)
-            key = (*key, definition)
         executable = session.executable(
-            key,
+            (chosen, problem, configured),
             lambda: chosen.plan(problem, configured, session.device),
             replan=chosen.replanned,
         )
@@ -443,9 +437,3 @@ def made(place: str) -> Algorithm[Any]:
     module, _, name = place.partition(":")
     algorithm: Algorithm[Any] = getattr(import_module(module), name)()
     return algorithm
-
-
-def _definition(algorithm: Algorithm[Any]) -> tuple[Any, Any]:
-    """Return what identifies the definition of a `plan`, which changes when it is redefined."""
-    plan = algorithm.plan
-    return getattr(plan, "__func__", plan), getattr(plan, "__code__", None)

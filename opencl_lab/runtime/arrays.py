@@ -78,8 +78,7 @@ def as_array(value: Any) -> AnyArray:
             return np.from_dlpack(value)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
             raise InvalidProblem(
-                f"NumPy cannot read this {type(value).__name__} ({error}); copy it to the host, or "
-                "give it to opencl_lab.to_device if it is a buffer of OpenCL"
+                f"NumPy cannot read this {type(value).__name__} ({error}); copy it to the host"
             ) from error
     try:
         array = np.asarray(value)
@@ -287,22 +286,16 @@ def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
 
     They stay where they are if they fill half of the memory, else a copy frees the rest.
     """
-    if count == array.size:
-        return array
-    if isinstance(array, PooledArray) and array.is_pooled:
-        return array.beginning(count)
+    pooled = isinstance(array, PooledArray) and array.is_pooled
     if 2 * count >= array.size:
-        return array[:count]
+        return array.shortened(count) if pooled else array[:count]
     if not is_device_array(array):
         return array[:count].copy()
     made = new_array(queue, (count,), array.dtype, array.allocator)
+    waits = None if pooled else array.events
     with session_of(queue).exclusive(queue):
         event = cl.enqueue_copy(
-            queue,
-            block_of(made),
-            array.base_data,
-            byte_count=count * array.dtype.itemsize,
-            wait_for=array.events,
+            queue, block_of(made), block_of(array), byte_count=made.nbytes, wait_for=waits
         )
     made.events = [event]
     return made

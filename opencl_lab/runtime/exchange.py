@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.drivers.discovery import DeviceSpec, device_of
 from opencl_lab.runtime import staging
 from opencl_lab.runtime.arrays import (
     AnyArray,
@@ -20,9 +21,11 @@ from opencl_lab.runtime.arrays import (
 )
 from opencl_lab.runtime.arrays import to_device as copy_to
 from opencl_lab.runtime.call import Call, queue_for
-from opencl_lab.runtime.dlpack import Exported, imported
 from opencl_lab.runtime.results import block_of
 from opencl_lab.runtime.session import Session, new_array, queue_or_default, session_of
+
+CPU = 1
+"""DLPack's type of host memory, ``kDLCPU``."""
 
 
 def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None = None) -> AnyArray:
@@ -31,7 +34,7 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
     Parameters
     ----------
     x : array_like or pyopencl.array.Array
-        Or a DLPack object with host memory or an OpenCL buffer.
+        Or a DLPack object with host memory.
     device : str, int or Device, optional
         As `select_device` takes it.
     queue : pyopencl.CommandQueue, optional
@@ -59,9 +62,7 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
     array([1, 2, 3])
     """
     wanted: Any = queue_for(None, queue, device)
-    array: Any = imported(x)
-    if array is None:
-        array = native(as_array(x))
+    array: Any = native(as_array(x))
     if is_device_array(array):
         if array.queue is None:
             array = array.with_queue(queue_for(array, wanted))
@@ -113,6 +114,54 @@ def _through_pinned(session: Session, nbytes: int, least: int) -> bool:
     return nbytes >= least and not session.device.unified_memory
 
 
+@dataclass(frozen=True)
+class Exported:
+    """A device array as an argument of ``from_dlpack`` of other libraries: as host memory."""
+
+    array: AnyArray
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's type and number of the device of the exported memory: ``kDLCPU``."""
+        return CPU, 0
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return a capsule with the memory, once pending writes are done.
+
+        Raises
+        ------
+        BufferError
+            If it cannot be exported to `dl_device` at all, or not without a copy.
+        """
+        array = self.array
+        if dl_device is not None and dl_device[0] != CPU:
+            raise BufferError(
+                f"this is host memory, not of devices of DLPack's type {dl_device[0]}"
+            )
+        shared = device_of(array.queue.device).kind == "cpu"
+        if copy is False and not shared:
+            raise BufferError("to be used on the CPU, memory of this device must be copied")
+        host = _mapped(array) if shared and not copy and array.size else to_host(array)
+        if max_version is None:
+            return host.__dlpack__()
+        # NumPy before 2.1 lacks this argument; consumers then retry without it.
+        return host.__dlpack__(max_version=max_version)
+
+
+def _mapped(array: AnyArray) -> AnyArray:
+    """Map an array to host memory; OpenCL cannot map negative strides."""
+    ahead = tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)
+    if not any(part.step < 0 for part in ahead):
+        return array.map_to_host()
+    return array[ahead].map_to_host()[ahead]
+
+
 def to_dlpack(x: AnyArray) -> Exported:
     """Return an object from which ``from_dlpack`` of other libraries makes an array.
 
@@ -124,10 +173,8 @@ def to_dlpack(x: AnyArray) -> Exported:
     Returns
     -------
     object with ``__dlpack__`` and ``__dlpack_device__``
-        On a CPU device this is host memory (``kDLCPU``), which `numpy.from_dlpack` and others share
-        without a copy; wait for the queue before reading what later calls write. On other devices
-        it is an OpenCL buffer (``kDLOpenCL``), which `to_device` takes without a copy and
-        `numpy.from_dlpack` with one, by ``device="cpu"``.
+        It is host memory (``kDLCPU``). That of a CPU device is shared without a copy; wait for the
+        queue before reading what later calls write. That of other devices is copied.
 
     Raises
     ------

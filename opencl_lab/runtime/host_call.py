@@ -13,8 +13,7 @@ from opencl_lab.runtime import staging
 from opencl_lab.runtime.bound import BoundCall, BoundRun, Events, Fresh, Returned
 from opencl_lab.runtime.executable import DeviceMemory
 from opencl_lab.runtime.host_results import HostArray
-from opencl_lab.runtime.pointers import takes_pointers
-from opencl_lab.runtime.session import Session
+from opencl_lab.runtime.session import Session, session_of
 
 FLAGS = cl.mem_flags
 POLLING_UNITS = 8
@@ -28,14 +27,12 @@ _NOTHING: HostArray = np.empty(0)  # stands for memory on the device
 class HostMemory:
     """The memory that kernels use for host arrays in one call.
 
-    That is the array's own memory, by address where a device allows it (see `takes_pointers`), or
-    as a buffer where device and host share memory; else pooled memory and copies, large ones
-    through pinned memory. The caller holds the lock of the queue and finishes the queue before it
-    releases the arrays. `copies` are the events of copies between host and device; `pointers` is
-    whether kernels get addresses.
+    That is the array's own memory, by address with `Device.shared_pointers`, or as a buffer where
+    device and host share memory; else pooled memory and copies, large ones through pinned memory.
+    The caller holds the lock of the queue and finishes the queue before it releases the arrays.
+    `copies` are the events of copies between host and device; `pointers` is whether kernels get
+    addresses.
     """
-
-    __slots__ = ("_back", "_enqueued", "_pointers", "_queue", "_session", "_shared", "copies")
 
     def __init__(self, session: Session, queue: cl.CommandQueue, pointers: bool):
         self._queue = queue
@@ -43,6 +40,7 @@ class HostMemory:
         self._shared = session.device.unified_memory
         self._pointers = pointers
         self._back: list[tuple[HostArray, DeviceMemory]] = []
+        self._taken: list[tuple[int, DeviceMemory]] = []  # from the pool
         self.copies: list[cl.Event] = []
         # If a copy's event is dropped, pyopencl waits for it and blocks all threads.
         self._enqueued: list[cl.Event] = []
@@ -64,7 +62,7 @@ class HostMemory:
         """Return uninitialized memory, which `fetch` copies to `array` after the kernels."""
         memory = self._in_place(array, FLAGS.READ_WRITE)
         if memory is None:
-            memory = self._session.allocate(self._queue, max(array.nbytes, 1))
+            memory = self._take(array)
         return self._fetched(array, memory)
 
     def changed(self, array: HostArray) -> DeviceMemory:
@@ -101,8 +99,19 @@ class HostMemory:
         # Runtimes may copy the array to the buffer.
         return cl.Buffer(self._queue.context, access | FLAGS.USE_HOST_PTR, hostbuf=array)
 
+    def release(self) -> None:
+        """Give memory back to the pool, once no command uses it."""
+        for nbytes, memory in self._taken:
+            self._session.pool(self._queue).give(nbytes, memory)
+
+    def _take(self, array: HostArray) -> DeviceMemory:
+        nbytes = max(array.nbytes, 1)  # OpenCL has no empty buffers
+        memory = self._session.pool(self._queue).take(nbytes)
+        self._taken.append((nbytes, memory))
+        return memory
+
     def _send(self, array: HostArray) -> DeviceMemory:
-        memory = self._session.allocate(self._queue, max(array.nbytes, 1))
+        memory = self._take(array)
         if not self._shared and array.nbytes >= staging.LEAST_SENT:
             self.copies += self._session.staging.send(self._queue, memory, array)
         elif array.size:
@@ -150,12 +159,13 @@ class HostCall(BoundCall):
         types: Sequence[np.dtype[Any]] | None,
     ):
         self._constants = constants  # referenced here, as kernels may use them in place
-        self._pointers = False
+        device = session_of(queue).device
+        self._pointers = device.unified_memory and device.shared_pointers
         self.queue = queue
         memory = list(map(self._constant, constants))
         super().__init__(queue, runs, arrays, fresh, results, memory)
         self._access = [_access(runs, place) for place in range(arrays)]
-        self._in_place = types is not None and all(self._access)
+        self._in_place = self._pointers and types is not None and all(self._access)
         # NumPy aligns complex elements to their parts.
         self._halves = [
             (place, kind.itemsize)
@@ -175,13 +185,6 @@ class HostCall(BoundCall):
         flags = FLAGS.READ_ONLY | FLAGS.COPY_HOST_PTR
         return cl.Buffer(self.queue.context, flags, hostbuf=array)
 
-    def _ask(self) -> bool:
-        """Return whether kernels take addresses: once they do, they always do."""
-        self._pointers = takes_pointers(self._session.device)
-        if self._pointers:
-            self._fixed[: len(self._constants)] = map(self._constant, self._constants)
-        return self._pointers
-
     def _run(self, arrays: Sequence[HostArray], events: Events | None) -> list[Any]:
         session, queue = self._session, self.queue
         known: list[HostArray] = [*arrays]
@@ -190,13 +193,14 @@ class HostCall(BoundCall):
         with self._lock:
             before, available.value = available.value, 1
             try:
-                pointers = self._pointers or self._ask()
-                in_place = self._in_place and pointers
+                in_place = self._in_place
                 memory: list[Any] = list(map(cl.SVM, arrays)) if in_place else []
                 for place, itemsize in self._halves:
                     in_place = in_place and memory[place].svm_ptr % itemsize == 0
                 if not in_place:
-                    host = HostMemory(session, queue, pointers)
+                    host = HostMemory(session, queue, self._pointers)
+                    if not self._in_order:  # earlier commands may still use memory of the pool
+                        cl.enqueue_barrier(queue)
                     memory = list(map(host.of, self._access, arrays))
                 target = cl.SVM if host is None else host.target
                 for make, nbytes in self._new:
@@ -211,6 +215,7 @@ class HostCall(BoundCall):
                 if host is not None:
                     host.fetch(event)
                     queue.finish()
+                    host.release()
                 elif event is not None:
                     # It follows all other launches, and waiting for it is faster than `finish`.
                     if session.device.compute_units >= POLLING_UNITS:

@@ -94,7 +94,7 @@ class Programs:
 
     def _build(self, source: Source, options: tuple[str, ...], again: bool = False) -> cl.Program:
         version = self.device.platform_version
-        missing = linker_missing(version) or no_room(version, first=not self.built)
+        missing = linker_missing(version) or no_room(version)
         if missing is not None:  # PoCL would end the process
             raise BuildError(missing, source=source.text)
         flags = [*options, *FLAGS]

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
-import pyopencl.tools
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
@@ -25,7 +24,6 @@ from opencl_lab.drivers.discovery import device_of, select_device
 from opencl_lab.runtime.cache import HELD_SHARE, ExecutableCache, bytes_limit
 from opencl_lab.runtime.executable import (
     MOST_QUEUES,
-    DeviceMemory,
     DeviceTable,
     Executable,
     is_in_order,
@@ -53,8 +51,7 @@ class Session(Programs):
         self._tables: weakref.WeakValueDictionary[Table, DeviceTable] = (
             weakref.WeakValueDictionary()
         )
-        self._pools: dict[int, pyopencl.tools.MemoryPool] = {}  # copies of host arrays, by queue
-        self._results: dict[int, QueuePool] = {}  # results and scratch memory, by queue
+        self._pools: dict[int, QueuePool] = {}  # by queue
         self._locks: dict[int, AbstractContextManager[Any]] = {}
         self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE * has)
         self.host_results = HostResults(self._most_idle)
@@ -104,45 +101,22 @@ class Session(Programs):
                 known = self._tables[spec.table] = DeviceTable(memory)
             return known
 
-    def allocate(self, queue: cl.CommandQueue, nbytes: int) -> DeviceMemory:
-        """Return memory for what is copied from or to the host; that of results is of `pool`.
-
-        A block that is freed may be handed out again while earlier commands of the same queue still
-        use it; the order of the queue keeps that safe. So it is for commands of this queue alone.
-        """
-        pool = self._pools.get(queue.int_ptr) or self._new_pool(queue)
-        memory = with_room(lambda: pool.allocate(nbytes))
-        if pool.managed_bytes - pool.active_bytes > self._most_idle:
-            pool.free_held()
-        return memory
-
-    def _new_pool(self, queue: cl.CommandQueue) -> pyopencl.tools.MemoryPool:
-        with self._lock:
-            if len(self._pools) >= MOST_QUEUES:  # a pool holds its queue
-                for pointer, pool in list(self._pools.items()):
-                    if not pool.active_bytes:
-                        del self._pools[pointer]
-            with within_gate(self.device.handle):
-                pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
-            return self._pools.setdefault(queue.int_ptr, pool)
-
     def pool(self, queue: cl.CommandQueue) -> QueuePool:
-        """Return the pool of a queue for the results of calls and the scratch memory of plans.
+        """Return the pool of a queue: for results, scratch memory and copies of host arrays.
 
         Its memory may be used again while earlier commands of the queue use it. On a queue that is
         out of order, who takes some enqueues a barrier first, as `BoundCall` does.
         """
-        pool = self._results.get(queue.int_ptr)
+        pool = self._pools.get(queue.int_ptr)
         if pool is None:
             with self._lock:
-                while len(self._results) >= MOST_QUEUES:  # bound calls and arrays may hold it
-                    self._results.pop(next(iter(self._results))).retire()
+                while len(self._pools) >= MOST_QUEUES:  # bound calls and arrays may hold it
+                    self._pools.pop(next(iter(self._pools))).retire()
                 exclusive = partial(self.exclusive, queue)
                 on_host = self.device.unified_memory
-                most_left = 0 if on_host else self._most_idle / 4
                 with within_gate(self.device.handle):
-                    pool = QueuePool(queue, self._most_idle, exclusive, most_left, on_host)
-                pool = self._results.setdefault(queue.int_ptr, pool)
+                    pool = QueuePool(queue, self._most_idle, exclusive, on_host)
+                pool = self._pools.setdefault(queue.int_ptr, pool)
         return pool
 
     def exclusive(self, queue: cl.CommandQueue) -> AbstractContextManager[Any]:
@@ -175,10 +149,8 @@ class Session(Programs):
                 self._executables.clear()
             finally:
                 self._lock.release()
-        for copies in list(self._pools.values()):
-            copies.free_held()
-        for results in list(self._results.values()):
-            results.free_held()
+        for pool in list(self._pools.values()):
+            pool.free_held()
         self.host_results.free_held()
         self.staging.free_held()
 

@@ -12,7 +12,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +37,35 @@ Jobs: TypeAlias = deque[Future[Any]]
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 Copy: TypeAlias = Callable[[Bytes, int], object]
 """Fills bytes from an offset, or consumes them; several threads call it at once."""
+
+
+class Stopped(Exception):
+    """Other work of the same call has failed, or the call was interrupted."""
+
+
+class Stop:
+    """Whether all work of a call is to end."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        """End all work."""
+        self._event.set()
+
+    def check(self) -> None:
+        """Raise `Stopped` if the work is to end."""
+        if self._event.is_set():
+            raise Stopped
+
+    def before(self, copy: Copy) -> Copy:
+        """Return a `Copy` that does `check` first."""
+
+        def checked(data: Bytes, begin: int) -> None:
+            self.check()
+            copy(data, begin)
+
+        return checked
 
 
 def finish_first(jobs: Jobs) -> None:
@@ -68,15 +96,21 @@ def start(pool: ThreadPoolExecutor, job: Callable[[], object]) -> Future[Any]:
 
 
 class _Slot:
-    """A permanently mapped pinned buffer, and the last command that uses it."""
+    """A permanently mapped pinned buffer, and the last command that uses it.
+
+    Where no memory can be pinned it is plain memory of the host.
+    """
 
     def __init__(self, queue: cl.CommandQueue, nbytes: int):
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
         access: Any = cl.map_flags.READ | cl.map_flags.WRITE
-        buffer = cl.Buffer(queue.context, flags, nbytes)
-        # The array holds the mapping, and the mapping the buffer.
-        mapped: Any = cl.enqueue_map_buffer(queue, buffer, access, 0, (nbytes,), np.dtype("u1"))
-        self.bytes: Bytes = mapped[0]
+        try:
+            buffer = cl.Buffer(queue.context, flags, nbytes)
+            # The array holds the mapping, and the mapping the buffer.
+            mapped: Any = cl.enqueue_map_buffer(queue, buffer, access, 0, (nbytes,), np.dtype("u1"))
+            self.bytes: Bytes = mapped[0]
+        except cl.Error:
+            self.bytes = np.empty(nbytes, np.uint8)
         self.event: cl.Event | None = None
 
     def ready(self) -> Bytes:
@@ -127,16 +161,15 @@ class Staging:
         def read(pinned: Bytes, begin: int) -> None:
             np.copyto(pinned, source[begin : begin + pinned.size])
 
-        events = self.send_from(queue, target, source.size, read)
-        return [cl.enqueue_copy(queue, target, array)] if events is None else events
+        return self.send_from(queue, target, source.size, read)
 
     def send_from(
         self, queue: cl.CommandQueue, target: Any, nbytes: int, read: Copy
-    ) -> list[cl.Event] | None:
+    ) -> list[cl.Event]:
         """Fill pinned memory by `read`, piece by piece, and copy it to a buffer.
 
-        Return the commands' events, or None if no memory can be pinned and nothing was done. If
-        `read` raises, no command or thread uses memory of the caller afterwards.
+        Return the commands' events. If `read` raises, no command or thread uses memory of the
+        caller afterwards.
         """
         events: list[cl.Event] = []
 
@@ -167,7 +200,8 @@ class Staging:
                 finish_first(jobs)
                 send(slot, piece)
 
-        return events if self._with_slots(queue, nbytes, each) else None
+        self._with_slots(queue, nbytes, each)
+        return events
 
     def fetch(
         self,
@@ -182,11 +216,7 @@ class Staging:
         def write(pinned: Bytes, begin: int) -> None:
             np.copyto(target[begin : begin + pinned.size], pinned)
 
-        events = self.fetch_to(queue, target.size, source, write, wait_for)
-        if events is None:
-            waits = list(wait_for) or None
-            return [cl.enqueue_copy(queue, array, source, wait_for=waits)]
-        return events
+        return self.fetch_to(queue, target.size, source, write, wait_for)
 
     def fetch_to(
         self,
@@ -195,11 +225,11 @@ class Staging:
         source: Any,
         write: Copy,
         wait_for: Sequence[cl.Event] = (),
-    ) -> list[cl.Event] | None:
+    ) -> list[cl.Event]:
         """Copy a buffer to pinned memory, piece by piece, and pass each piece to `write`.
 
-        Return the commands' events, or None if no memory can be pinned and nothing was done. If
-        `write` raises, no command or thread uses memory of the caller afterwards.
+        Return the commands' events. If `write` raises, no command or thread uses memory of the
+        caller afterwards.
         """
         events: list[cl.Event] = []
 
@@ -237,7 +267,8 @@ class Staging:
             while jobs:
                 finish_first(jobs)
 
-        return events if self._with_slots(queue, nbytes, each) else None
+        self._with_slots(queue, nbytes, each)
+        return events
 
     def _pieces(self, nbytes: int) -> list[slice]:
         """Return the pieces of a copy: a few for each thread, none longer than a slot."""
@@ -248,16 +279,12 @@ class Staging:
 
     def _with_slots(
         self, queue: cl.CommandQueue, nbytes: int, copy: Callable[[Sequence[_Slot], Jobs], None]
-    ) -> bool:
-        """Copy with as many slots as available; afterwards nothing uses them.
-
-        Return whether there were any.
-        """
+    ) -> None:
+        """Copy with as many slots as available; afterwards nothing uses them."""
         jobs: Jobs = deque()
         slots = self._take(min(2 * self._threads, len(self._pieces(nbytes))))
         try:
-            if slots:
-                copy(slots, jobs)
+            copy(slots, jobs)
         except BaseException:
             # Neither the array nor pinned memory may be in use once this is left.
             try:
@@ -269,13 +296,9 @@ class Staging:
             raise
         finally:
             self._give(slots)
-        return bool(slots)
 
     def _take(self, count: int) -> list[_Slot]:
-        """Return at most `count` slots, and none only if no memory can be pinned.
-
-        Wait for a slot if other copies use all memory that may be pinned.
-        """
+        """Return at most `count` slots; wait for one if others use all that may be pinned."""
         with self._lock:
             while (
                 not self._idle
@@ -284,11 +307,10 @@ class Staging:
             ):
                 self._changed.wait()
             taken = [self._idle.pop() for _ in range(min(count, len(self._idle)))]
-            with suppress(cl.Error):
-                while len(taken) < count and (
-                    not self.pinned_bytes or self.pinned_bytes + self._chunk <= self._limit
-                ):
-                    taken.append(self._new())
+            while len(taken) < count and (
+                not self.pinned_bytes or self.pinned_bytes + self._chunk <= self._limit
+            ):
+                taken.append(self._new())
             return taken
 
     def _new(self) -> _Slot:

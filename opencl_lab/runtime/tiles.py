@@ -10,7 +10,9 @@ the same time, each in the order of the iterations:
 
 Only the calling thread starts copies, once it has seen that the iterations before them are done. So
 no thread waits for another one, and each direction of copies has a queue of its own. For a device
-that works on host memory, tiles are arrays there.
+that works on host memory, tiles are arrays there. A device with memory of its own transfers them
+through pinned memory, chunk by chunk, so a whole tile need not exist on the host: parts of a file
+are read and written by functions (`run_parts`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -33,10 +35,19 @@ from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.freeing import call_when_freeing
 from opencl_lab.runtime.session import Session, session_of
-from opencl_lab.runtime.staging import Bytes, Jobs, abandon, finish_first, start
-from opencl_lab.runtime.streams import Lane, in_chunks, unless
-from opencl_lab.runtime.tile_schedule import HostArray, Tile, TileSchedule, Upload
+from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Stop, abandon, finish_first, start
+from opencl_lab.runtime.streams import Lane, in_chunks
+from opencl_lab.runtime.tile_schedule import (
+    HostArray,
+    Iteration,
+    Tile,
+    TileSchedule,
+    Upload,
+    schedule,
+)
 
+PART_SLOTS = 2
+"""Parts on the device, and results of parts: one in use, one being copied."""
 OUT_SLOTS = 3
 """Tiles of the result on the device: one computed now, one next, one being copied to the host."""
 AHEAD = 2
@@ -78,6 +89,14 @@ Solve: TypeAlias = Callable[[Any, Mapping[str, AnyArray], AnyArray], Sequence[cl
 """Solves a problem on tiles into a tile; returns the events of commands not waited for."""
 
 
+class HostTile(NamedTuple):
+    """A tile on the host: its shape, its bytes, and what fills or takes these."""
+
+    shape: tuple[int, ...]
+    nbytes: int
+    copy: Copy
+
+
 def run_tiles(
     plan: TileSchedule,
     arrays: Mapping[str, HostArray],
@@ -92,13 +111,89 @@ def run_tiles(
     use `queue`; copies have queues of their own. After an error no thread and no command uses any
     array, and only some tiles of the result are written.
     """
+
+    def source(tile: Tile) -> HostTile:
+        view = tile.of(arrays[tile.array])
+        rows = _rows(view)
+
+        def read(data: Bytes, begin: int) -> None:
+            for part, place in _pieces(rows, data, begin):
+                np.copyto(part, place)
+
+        return HostTile(view.shape, view.nbytes, read)
+
+    def target(tile: Tile) -> HostTile:
+        view = tile.of(result)
+        rows = _rows(view)
+
+        def write(data: Bytes, begin: int) -> None:
+            for part, place in _pieces(rows, data, begin):
+                np.copyto(place, part)
+
+        return HostTile(view.shape, view.nbytes, write)
+
+    return _run(plan, source, target, result.dtype, solve, queue, OUT_SLOTS)
+
+
+class Part(NamedTuple):
+    """A part of data: functions that read its input and write its result, from several threads."""
+
+    read: Copy
+    write: Copy
+
+
+def run_parts(
+    parts: Sequence[Part],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    work: Callable[[AnyArray, AnyArray], object],
+    queue: cl.CommandQueue,
+    done: Callable[[], None] = lambda: None,
+) -> dict[str, float]:
+    """Run ``work(input, output)`` for each part, of one shape and type, and `done` after each.
+
+    The calling thread runs `work`, which gets two arrays in memory that the device uses, and
+    returns when the second one is ready. Return the seconds of ``read``, ``work`` and ``write``,
+    which overlap. After an error of any stage no thread uses memory of the caller.
+    """
+    seconds = {"work": 0.0}
+    nbytes = math.prod(shape) * dtype.itemsize
+    tiles = [((index, index + 1),) for index in range(len(parts))]
+
+    def side(name: str) -> Callable[[Tile], HostTile]:
+        return lambda tile: HostTile(shape, nbytes, getattr(parts[tile.bounds[0][0]], name))
+
+    def solve(problem: Any, given: Mapping[str, AnyArray], out: AnyArray) -> Sequence[cl.Event]:
+        begin = time.perf_counter()
+        work(given["part"], out)
+        seconds["work"] += time.perf_counter() - begin
+        done()
+        return ()
+
+    plan = schedule(
+        [Iteration(None, {"part": Tile("part", at)}, Tile("result", at), shape) for at in tiles],
+        {"part": PART_SLOTS},
+    )
+    return seconds | _run(plan, side("read"), side("write"), dtype, solve, queue, PART_SLOTS)
+
+
+def _run(
+    plan: TileSchedule,
+    source: Callable[[Tile], HostTile],
+    target: Callable[[Tile], HostTile],
+    dtype: np.dtype[Any],
+    solve: Solve,
+    queue: cl.CommandQueue,
+    out_slots: int,
+) -> dict[str, float]:
     session = session_of(queue)
+    given = (plan, source, target, dtype, solve, queue, out_slots)
     try:
         if session.device.unified_memory:
-            return _Run(plan, arrays, result, solve, queue, None).go()
+            return _Run(*given, None).go()
         lanes = _lanes_of(session)
         with lanes.lock:
-            return _Run(plan, arrays, result, solve, queue, lanes).go()
+            return _Run(*given, lanes).go()
     except cl.Error as error:
         raise explain(error, queue) from error
 
@@ -109,31 +204,37 @@ class _Run:
     def __init__(
         self,
         plan: TileSchedule,
-        arrays: Mapping[str, HostArray],
-        result: HostArray,
+        source: Callable[[Tile], HostTile],
+        target: Callable[[Tile], HostTile],
+        dtype: np.dtype[Any],
         solve: Solve,
         queue: cl.CommandQueue,
+        out_slots: int,
         lanes: _Lanes | None,
     ):
-        self._plan, self._arrays, self._result = plan, arrays, result
+        self._plan, self._source, self._target, self._dtype = plan, source, target, dtype
         self._solve, self._queue, self._lanes = solve, queue, lanes
+        self._out_slots = out_slots
         self._seconds = {"read": 0.0, "write": 0.0}
-        self._stop = threading.Event()
+        self._stop = Stop()
         self._sent: Jobs = deque()
         self._begun = self._arrived = 0  # uploads started, and done
         self._written: deque[tuple[int, Future[Any]]] = deque()
         self._running: deque[tuple[int, Sequence[cl.Event]]] = deque()
         self._done = 0
+        self._pool = session_of(queue).pool(queue)
+        self._taken: list[tuple[int, Any]] = []
         sizes: dict[str, int] = defaultdict(int)
         for upload in plan.uploads:
-            view = upload.tile.of(arrays[upload.tile.array])
-            sizes[upload.tile.array] = max(sizes[upload.tile.array], view.nbytes)
+            name = upload.tile.array
+            sizes[name] = max(sizes[name], source(upload.tile).nbytes)
         self._slots = {
             name: [self._memory(sizes[name]) for _ in range(count)]
             for name, count in plan.slots.items()
         }
-        largest = max(math.prod(iteration.shape) for iteration in plan.iterations) * result.itemsize
-        self._outs = [self._memory(largest) for _ in range(min(OUT_SLOTS, len(plan.iterations)))]
+        counts = [math.prod(iteration.shape) for iteration in plan.iterations]
+        largest = max(counts, default=0) * dtype.itemsize
+        self._outs = [self._memory(largest) for _ in range(min(out_slots, len(counts)))]
         if lanes is not None:
             queue.finish()  # its earlier commands may still use memory from the pool
 
@@ -158,16 +259,20 @@ class _Run:
                 finally:
                     abandon(self._sent, deque(job for _, job in self._written))
                 raise
+        for nbytes, memory in self._taken:
+            self._pool.give(nbytes, memory)
         return self._seconds
 
     def _memory(self, nbytes: int) -> Any:
         if self._lanes is None:
             return np.empty(max(nbytes, 1), np.uint8)
-        return session_of(self._queue).allocate(self._queue, max(nbytes, 1))
+        memory = self._pool.take(max(nbytes, 1))
+        self._taken.append((max(nbytes, 1), memory))
+        return memory
 
     def _array(self, memory: Any, shape: tuple[int, ...]) -> AnyArray:
         """Return the beginning of a slot as an array."""
-        dtype = self._result.dtype
+        dtype = self._dtype
         if self._lanes is None:
             return memory[: math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
         return cl.array.Array(self._queue, shape, dtype, data=memory)
@@ -184,20 +289,22 @@ class _Run:
             else:
                 finish_first(self._sent)
                 self._arrived += 1
-        self._finish_writes(index - OUT_SLOTS + 1)
+        self._finish_writes(index - self._out_slots + 1)
         inputs = {
             name: self._array(
-                self._slots[tile.array][plan.taken[index][name]],
-                tile.of(self._arrays[tile.array]).shape,
+                self._slots[tile.array][plan.taken[index][name]], self._source(tile).shape
             )
             for name, tile in iteration.inputs.items()
         }
-        out = self._outs[index % OUT_SLOTS]
+        out = self._outs[index % self._out_slots]
         if iteration.continues:
-            before = self._outs[(index - 1) % OUT_SLOTS]
+            before = self._outs[(index - 1) % self._out_slots]
             inputs[iteration.continues] = self._array(before, iteration.shape)
         events = self._solve(iteration.problem, inputs, self._array(out, iteration.shape))
         self._running.append((index, events))
+        if not events:  # it is done
+            while self._running:
+                self._see_done()
 
     def _bring(self) -> None:
         """Start the uploads whose slots no pending iteration needs."""
@@ -215,7 +322,7 @@ class _Run:
         self._done = index + 1
         tile = self._plan.iterations[index].result
         if tile is not None:
-            job = partial(self._write, tile, self._outs[index % OUT_SLOTS])
+            job = partial(self._write, tile, self._outs[index % self._out_slots])
             self._written.append((index, start(self._writing, job)))
         self._bring()
 
@@ -227,32 +334,23 @@ class _Run:
 
     def _read(self, upload: Upload) -> None:
         begin = time.perf_counter()
-        tile, slot = upload.tile, self._slots[upload.tile.array][upload.slot]
-        rows = _rows(tile.of(self._arrays[tile.array]))
-
-        def read(data: Bytes, begin: int) -> None:
-            for part, place in _pieces(rows, data, begin):
-                np.copyto(part, place)
-
-        if rows.size and self._lanes is None:
-            in_chunks(slot[: rows.size], unless(self._stop, read))
-        elif rows.size:
+        tile, slot = self._source(upload.tile), self._slots[upload.tile.array][upload.slot]
+        copy = self._stop.before(tile.copy)
+        if tile.nbytes and self._lanes is None:
+            in_chunks(slot[: tile.nbytes], copy)
+        elif tile.nbytes:
             assert self._lanes is not None
-            self._lanes.up.send(slot, rows.size, unless(self._stop, read))
+            self._lanes.up.send(slot, tile.nbytes, copy)
         self._seconds["read"] += time.perf_counter() - begin
 
-    def _write(self, tile: Tile, slot: Any) -> None:
+    def _write(self, place: Tile, slot: Any) -> None:
         begin = time.perf_counter()
-        rows = _rows(tile.of(self._result))
-
-        def write(data: Bytes, begin: int) -> None:
-            for part, place in _pieces(rows, data, begin):
-                np.copyto(place, part)
-
+        tile = self._target(place)
+        copy = self._stop.before(tile.copy)
         if self._lanes is None:
-            in_chunks(slot[: rows.size], unless(self._stop, write))
+            in_chunks(slot[: tile.nbytes], copy)
         else:
-            self._lanes.down.fetch(rows.size, slot, unless(self._stop, write))
+            self._lanes.down.fetch(tile.nbytes, slot, copy)
         self._seconds["write"] += time.perf_counter() - begin
 
 

@@ -18,7 +18,7 @@ from opencl_lab.drivers.discovery import DeviceSpec, select_device
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.staging import start
+from opencl_lab.runtime.staging import Stop, Stopped, start
 
 Devices: TypeAlias = Sequence[DeviceSpec | cl.Device] | None
 """Argument of functions that several devices can work on."""
@@ -77,26 +77,6 @@ def divided(n: int, devices: Sequence[Device]) -> list[int]:
 def new_result(devices: Sequence[Device], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return an uninitialised array of the host, as plain calls on the first device return."""
     return session_of(devices[0].queue()).host_results.empty(shape, dtype)
-
-
-class Stopped(Exception):
-    """Another device has failed, or the call was interrupted."""
-
-
-class Stop:
-    """Whether the work of all devices is to end."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    def set(self) -> None:
-        """End the work of all devices."""
-        self._event.set()
-
-    def check(self) -> None:
-        """Raise `Stopped` if the work is to end."""
-        if self._event.is_set():
-            raise Stopped
 
 
 def on_each(devices: Sequence[Device], work: Callable[[int, Stop], None]) -> None:

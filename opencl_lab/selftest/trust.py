@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, LaunchError
-from opencl_lab.core.systems import after_fork
+from opencl_lab.core.systems import OFF, after_fork
 from opencl_lab.drivers.discovery import depth_of_caller, devices
-from opencl_lab.drivers.wheel import OFF
 from opencl_lab.selftest.verdicts import DEVICE, MODE, Family, identity, kept, shipped
 
 if TYPE_CHECKING:  # children are not needed on devices that are trusted

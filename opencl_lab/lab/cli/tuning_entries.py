@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.drivers.discovery import KINDS, choose_device, devices
+from opencl_lab.drivers.discovery import choose_device, devices
+from opencl_lab.drivers.driver_records import KINDS
 from opencl_lab.lab.cli.common import add_options, settings
 from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.journal import JournalRun, runs

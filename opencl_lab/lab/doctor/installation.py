@@ -16,9 +16,9 @@ from importlib import import_module
 from pathlib import Path
 
 from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.drivers import icd, intel, wheel
+from opencl_lab.drivers import icd, intel
 from opencl_lab.drivers.icd import VENDORS
-from opencl_lab.drivers.wheel import DRIVER
+from opencl_lab.drivers.intel import DRIVER
 from opencl_lab.lab.doctor.toolchain import Tool
 from opencl_lab.workers.serving import Failed
 from opencl_lab.workers.worker import Died, Worker, opening
@@ -172,8 +172,8 @@ def _files(paths: list[Path]) -> Iterator[_Driver | Tool]:
 
 def _faster(working: list[_Driver], libraries: str, environ: Mapping[str, str]) -> Iterator[Tool]:
     """Yield whether Intel's CPU runtime from pip works, why it is not used, or how to get it."""
-    library = wheel.library()
-    if DRIVER in libraries or not wheel.supported():
+    library = intel.library()
+    if DRIVER in libraries or not intel.supported():
         return
     if library is None:
         if working and all("pocl" in driver.library for driver in working):

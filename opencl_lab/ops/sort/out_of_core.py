@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate, count, pairwise
 from typing import Any, Protocol
@@ -25,9 +25,10 @@ from opencl_lab.ops.sort.part_sizes import Parts, parts_of
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.execute import Execution
-from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused
+from opencl_lab.runtime.session import new_array, session_of
 from opencl_lab.runtime.staging import Bytes
-from opencl_lab.runtime.streams import Stream, StreamPart
+from opencl_lab.runtime.tiles import Part, run_parts
 
 
 class StoredKeys(Protocol):
@@ -114,8 +115,8 @@ def sort_parts(
         assert device is not None
         queue = device.queue(profiling=True)
     whole, part = parts.whole, parts.part
-    stream = Stream(queue, (part.rows, part.n), whole.dtype)
-    seconds = {"kernels": 0.0} if times else {}
+    shape = (part.rows, part.n)
+    seconds = dict.fromkeys(("read", "work", "write", *(("kernels",) if times else ())), 0.0)
     steps = count(1)
 
     def work(given: Any, out: Any) -> None:
@@ -123,23 +124,32 @@ def sort_parts(
         if times:
             seconds["kernels"] += run.kernel_ms * 1e-3
 
-    def go(made: Sequence[StreamPart]) -> None:
-        stream.run(made, work, lambda: report(next(steps)))
+    def go(made: Sequence[Part]) -> None:
+        spent = run_parts(made, shape, whole.dtype, work, queue, lambda: report(next(steps)))
+        for stage, lasted in spent.items():
+            seconds[stage] += lasted
 
-    with closing(stream):
-        if times:  # build first, so that no other stage includes it
-            begin = time.perf_counter()
-            stream.warm_up(lambda given, out: _sort(parts, queue, given, out))
-            seconds["build"] = time.perf_counter() - begin
-        if not parts.merges:
-            go(_batches(parts, keys, result))
-        else:
-            with scratch() as aside:
-                for first in range(0, whole.rows * whole.n, whole.n):
-                    runs = _Runs(parts, keys, aside, first)
-                    go(runs.to_be_sorted())
-                    go(runs.to_be_merged(result))
-    return {**stream.seconds, **seconds}
+    on_host = session_of(queue).device.unified_memory
+    if not on_host:
+        free_unused(LOCK_SECONDS)  # the parts take most of the device
+    if times:  # build first, so that no other stage includes it
+        begin = time.perf_counter()
+        blank = [
+            np.empty(shape, whole.dtype) if on_host else new_array(queue, shape, whole.dtype)
+            for _ in range(2)
+        ]
+        _sort(parts, queue, *blank)
+        del blank
+        seconds["build"] = time.perf_counter() - begin
+    if not parts.merges:
+        go(_batches(parts, keys, result))
+    else:
+        with scratch() as aside:
+            for first in range(0, whole.rows * whole.n, whole.n):
+                runs = _Runs(parts, keys, aside, first)
+                go(runs.to_be_sorted())
+                go(runs.to_be_merged(result))
+    return seconds
 
 
 def _piece(problem: SortProblem, keys: StoredKeys, stretches: Iterable[tuple[int, int]]) -> _Piece:
@@ -153,12 +163,12 @@ def _piece(problem: SortProblem, keys: StoredKeys, stretches: Iterable[tuple[int
     )
 
 
-def _batches(parts: Parts, keys: StoredKeys, result: StoredKeys) -> list[StreamPart]:
+def _batches(parts: Parts, keys: StoredKeys, result: StoredKeys) -> list[Part]:
     whole, length = parts.whole, parts.part.rows * parts.whole.n
     made = []
     for begin in range(0, whole.rows * whole.n, length):
         rows = _piece(whole, keys, [(begin, min(begin + length, whole.rows * whole.n))])
-        made.append(StreamPart(rows.read, rows.write_to(result, begin * whole.dtype.itemsize)))
+        made.append(Part(rows.read, rows.write_to(result, begin * whole.dtype.itemsize)))
     return made
 
 
@@ -176,17 +186,17 @@ class _Runs:
         lengths = [end - begin for begin, end in pairwise(self._edges)]
         self._samples = Samples(lengths, whole.dtype, whole.descending)
 
-    def to_be_sorted(self) -> list[StreamPart]:
+    def to_be_sorted(self) -> list[Part]:
         """Return the parts that make the sorted runs."""
         made = []
         for index, (begin, end) in enumerate(pairwise(self._edges)):
             stretch = (self._first + begin, self._first + end)
             run = _piece(self._whole, self._keys, [stretch])
             put = run.write_to(self._aside, begin * self._item)
-            made.append(StreamPart(run.read, _sampled(put, self._samples, index, end - begin)))
+            made.append(Part(run.read, _sampled(put, self._samples, index, end - begin)))
         return made
 
-    def to_be_merged(self, result: StoredKeys) -> list[StreamPart]:
+    def to_be_merged(self, result: StoredKeys) -> list[Part]:
         """Return the parts that make the sorted row from the sorted runs."""
         self._samples.order()
         edges = self._edges
@@ -199,7 +209,7 @@ class _Runs:
             stretches = zip((starts + low).tolist(), (starts + high).tolist(), strict=True)
             merged = _piece(self._whole, self._aside, stretches)
             place = (self._first + at) * self._item
-            made.append(StreamPart(merged.read, merged.write_to(result, place)))
+            made.append(Part(merged.read, merged.write_to(result, place)))
         return made
 
     def _read(self, run: int, begin: int, end: int) -> np.ndarray[Any, Any]:

@@ -14,7 +14,8 @@ from opencl_lab.core.wording import counted, size_text
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
-from opencl_lab.runtime.streams import SLOTS, largest_fitting, limit_of_parts, memory_limit
+from opencl_lab.runtime.streams import largest_fitting, limit_of_parts, memory_limit
+from opencl_lab.runtime.tiles import PART_SLOTS
 
 FEW = 8
 """Fewest parts, so that copies and kernels overlap, unless parts would be shorter than `SHORT`."""
@@ -122,7 +123,7 @@ def parts_of(
     limit = limit_of_parts(device, limit)
 
     def fits(part: SortProblem) -> bool:
-        return _fits(*_configured(part, device, algorithm, config), part, device, limit, SLOTS)
+        return _fits(*_configured(part, device, algorithm, config), part, device, limit, PART_SLOTS)
 
     item = problem.dtype.itemsize
     row = replace(problem, rows=1)

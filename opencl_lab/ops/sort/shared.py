@@ -31,7 +31,8 @@ from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.exchange import to_device, to_host
 from opencl_lab.runtime.results import block_of
 from opencl_lab.runtime.session import new_array
-from opencl_lab.runtime.together import Stop, divided, new_result, on_each
+from opencl_lab.runtime.staging import Stop
+from opencl_lab.runtime.together import divided, new_result, on_each
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

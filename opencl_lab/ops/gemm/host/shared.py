@@ -18,7 +18,8 @@ from opencl_lab.ops.gemm.host.streamed import Arrays, multiply_streamed, product
 from opencl_lab.ops.gemm.launches import is_empty
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER, HYBRID
-from opencl_lab.runtime.together import Stop, divided, new_result, on_each
+from opencl_lab.runtime.staging import Stop
+from opencl_lab.runtime.together import divided, new_result, on_each
 
 LEAST, LEAST_SENT = 1e8, 2e12
 """Operations for each device from which several take less time than one: on host memory, and where
