@@ -69,7 +69,6 @@ SECTIONS: dict[str, Callable[[Path], bool]] = {
     "binaries": _is_binary,
     "c": _is_library,
     "doctor": _is_record,
-    "hybrid": _is_record,
     "icd": _is_of_drivers,
     "pocl": _is_of_pocl,
     "selftest": _is_record,

@@ -28,7 +28,6 @@ from opencl_lab.lab.reference.mpi import no_mpi
 from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.lab.reference.threads import blas_threads, no_blas_control
 from opencl_lab.ops.gemm.bind import bind, refuse_types, result_shape
-from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.host.dispatch import how_made
 from opencl_lab.ops.gemm.in_place import ALIGNED_HALVES, row_lengths
 from opencl_lab.ops.gemm.problem import (
@@ -154,7 +153,7 @@ class Gemm(Operation[GemmProblem]):
         self, problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any]
     ) -> str:
         """Return the tiles of a product that does not fit; for `hybrid`, the side."""
-        return how_made(problem, device, algorithm, config, gemm)
+        return how_made(problem, device, algorithm, config)
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[GemmProblem, Arrays]:
         """Multiply `a` by `b`, and add `c` where beta is not 0; in `dtype` if that is given."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.drivers.processes import default_threads
 from opencl_lab.ops.gemm.factors import factors
 from opencl_lab.ops.gemm.problem import GemmProblem
 
@@ -51,28 +47,3 @@ def multiply_by_blas(
             bias = inputs["bias"]
             result += bias[:, None] if problem.bias == "row" else bias
     return result
-
-
-@cache
-def blas_name() -> str:
-    """Return the name and version of NumPy's BLAS, and its number of threads."""
-    try:
-        control: Any = importlib.import_module("threadpoolctl")
-    except ImportError:
-        return f"{_built_with()} x{default_threads()}"
-    found = [item for item in control.threadpool_info() if item.get("user_api") == "blas"]
-    found = [item for item in found if "numpy" in str(item.get("filepath"))] or found
-    words = ("internal_api", "version", "architecture")
-    names = [
-        " ".join([*(str(item.get(word)) for word in words), f"x{item.get('num_threads')}"])
-        for item in found
-    ]
-    return ", ".join(sorted(names)) or f"{_built_with()} x{default_threads()}"
-
-
-def _built_with() -> str:
-    try:
-        built: Any = np.show_config(mode="dicts")  # type: ignore[call-overload,func-returns-value,unused-ignore]
-        return json.dumps(built["Build Dependencies"]["blas"], sort_keys=True)
-    except (TypeError, KeyError):  # of another version
-        return f"numpy {np.__version__}"

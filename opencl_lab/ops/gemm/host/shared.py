@@ -14,7 +14,11 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
-from opencl_lab.ops.gemm.host.streamed import Arrays, multiply_streamed, products
+from opencl_lab.ops.gemm.host.streamed import (
+    Arrays,
+    multiply_in_parts_or_at_once,
+    products,
+)
 from opencl_lab.ops.gemm.launches import is_empty
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER, HYBRID
@@ -65,8 +69,7 @@ def multiply_together(
         queue = devices[index].queue()
         how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
         stop.check()
-        if multiply_streamed(band, given, result[begin:end], **how) is None:
-            GEMM_SOLVER.run(band, given, out={"result": result[begin:end]}, **how)
+        multiply_in_parts_or_at_once(band, given, result[begin:end], **how)
 
     on_each(devices, work)
     return result

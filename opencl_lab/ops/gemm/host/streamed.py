@@ -60,6 +60,17 @@ def multiply_streamed(
     return result
 
 
+def multiply_in_parts_or_at_once(
+    problem: GemmProblem, inputs: Arrays, target: np.ndarray[Any, Any] | None, **how: Any
+) -> np.ndarray[Any, Any]:
+    """Multiply host matrices in tiles where that pays or is necessary; else by a single plan."""
+    result = multiply_streamed(problem, inputs, target, **how)
+    if result is None:
+        run = GEMM_SOLVER.run(problem, inputs, out={"result": target}, **how)
+        result = run.outputs["result"]
+    return result
+
+
 def parts_text(
     problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
 ) -> str:
@@ -183,5 +194,4 @@ def _one_by_one(
     moving = {"a": moves[0], "b": moves[1], "c": True, "bias": False}
     for index in range(count):
         given = {name: array[index] if moving[name] else array for name, array in inputs.items()}
-        if multiply_streamed(single, given, result[index], **how) is None:
-            GEMM_SOLVER.run(single, given, out={"result": result[index]}, **how)
+        multiply_in_parts_or_at_once(single, given, result[index], **how)
