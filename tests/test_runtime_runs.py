@@ -14,12 +14,12 @@ import pytest
 from runtime_kernels import ADD, INT32, SMALL, run_plan
 
 import opencl_lab as ol
-from opencl_lab.core import queues, template
+from opencl_lab.core import queues
 from opencl_lab.core.errors import InvalidConfig, LaunchError
 from opencl_lab.core.plan import Buffer, Plan
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.runtime import bound, host_call, replay
+from opencl_lab.runtime import bound, host_call
 from opencl_lab.runtime.execute import device_call, execute
 from opencl_lab.runtime.session import session_of
 
@@ -356,44 +356,3 @@ def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatc
     assert factor(operation) == [2]
     plan = wrong_plan
     assert factor(operation) == [3]
-
-
-def test_a_method_plan_that_is_defined_anew_is_asked_while_one_develops(device, rng, monkeypatch):
-    monkeypatch.setattr(template, "DEVELOP", True)
-    keys = rng.integers(0, 99, 500, np.int32)
-    queue = device.queue()
-    ol.sort(keys, queue=queue)
-
-    def broken(text):
-        def plan(self, problem, config, device):
-            raise InvalidConfig(text)
-
-        return plan
-
-    algorithm = type(SORT.choose(SortProblem(500, INT32), device))
-    right = algorithm.plan
-    for text in ("asked", "asked again"):  # of the same code
-        with monkeypatch.context() as patch:
-            patch.setattr(algorithm, "plan", broken(text))
-            with pytest.raises(InvalidConfig, match=f"^{text}$"):
-                ol.sort(keys, queue=queue)
-
-    def counted(calls):
-        def plan(self, problem, config, device):
-            calls.append(problem)
-            return right(self, problem, config, device)
-
-        return plan
-
-    for calls in ([], []):
-        monkeypatch.setattr(algorithm, "plan", counted(calls))
-        ol.sort(keys, queue=queue)
-        ol.sort(keys, queue=queue)
-        assert len(calls) == 1
-    monkeypatch.setattr(template, "DEVELOP", False)
-    replay.forget()
-    ol.sort(keys, queue=queue)
-    monkeypatch.setattr(algorithm, "plan", broken("not asked"))
-    assert np.array_equal(ol.sort(keys, queue=queue), np.sort(keys))
-    replay.forget()
-    assert np.array_equal(ol.sort(keys, queue=queue), np.sort(keys))
