@@ -14,10 +14,10 @@ from opencl_lab.core.errors import BuildError, InvalidConfig
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.template import render
 from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.ops.gemm.tensor.algorithm import Tensor
 from opencl_lab.ops.gemm.tensor.space import tile
 from opencl_lab.runtime import ptx
-from opencl_lab.runtime.programs import Programs
 
 HOPPER = replace(
     NVIDIA,
@@ -136,11 +136,25 @@ def test_probes_of_matrix_units_render(units, element):
         assert ("wgmma.mma_async" in text) == (units == "warpgroup")
 
 
-def test_warps_need_no_other_parameter():
-    """A configuration for warps stands although halves in place are the default."""
-    problem = problem_of(KINDS[0], k=304)
-    config = ALGORITHM.configure(problem, HOPPER, WARPS)
-    assert len(ALGORITHM.plan(problem, config, HOPPER).launches) == 2
+@pytest.mark.parametrize(
+    ("shape", "dtype", "gpu", "pays"),
+    [
+        ((64, 4096, 4096), "float16", AMPERE, True),
+        ((512, 512, 512), "float16", AMPERE, False),
+        ((512, 512, 512), "float16", HOPPER, True),
+        ((512, 516, 512), "float16", HOPPER, False),
+        ((16, 4095, 4095), "float16", HOPPER, False),
+        ((4096, 4096, 8), "float16", HOPPER, False),
+        ((1000, 1000, 1000), "float64", HOPPER, True),
+        ((256, 256, 16384), "float64", HOPPER, False),
+        ((1000, 1000, 1000), "float64", AMPERE, False),
+    ],
+)
+def test_they_are_taken_where_work_fills_them(shape, dtype, gpu, pays):
+    problem = GemmProblem(*shape, np.dtype(dtype))
+    assert (GEMM_SOLVER.choose(problem, gpu).name == "tensor") == pays
+    assert "tensor" in GEMM_SOLVER.promising(problem, gpu)
+    assert GEMM_SOLVER.choose(GemmProblem(1, *shape[1:], np.dtype(dtype)), gpu).name == "gemv"
 
 
 def test_few_tiles_split_k():
@@ -179,11 +193,6 @@ def test_slices_need_writes_that_others_see():
     doubles = problem_of(KINDS[3], 64, 64, 65536)
     config = ALGORITHM.default_config(doubles, HOPPER).replace(SPLITS=8)
     assert ALGORITHM.plan(doubles, config, HOPPER).launches[1].global_size[2] == 1
-
-
-def test_few_rows_take_low_tiles():
-    config = ALGORITHM.default_config(problem_of(KINDS[0], 64, 8192, 8192), HOPPER)
-    assert (config["BLOCK_M"], config["GROUPS_M"]) == (64, 1)
 
 
 def test_larger_products_take_larger_tiles():
@@ -253,29 +262,3 @@ def test_marked_instructions_come_into_force():
     assert ptx.specific_ptx(changed) == changed
     with pytest.raises(BuildError, match="the driver gives no PTX for sm_90"):
         ptx.specific_ptx(text.replace(b".target sm_90", b".target sm_80"))
-
-
-def test_programs_with_marked_instructions_are_loaded_again(monkeypatch):
-    made = []
-
-    class Program:
-        def __init__(self, context, *what):
-            self.what = what
-            made.append(self)
-
-        def build(self, options=()):
-            self.options = options
-            return self
-
-        def get_info(self, name):
-            return [b".target sm_90\n//sm_90a: wgmma.y;\n\0"]
-
-    monkeypatch.setattr(ptx.cl, "Program", Program)
-    monkeypatch.setenv("OCLAB_BINARIES", "off")
-    programs = Programs("context", replace(HOPPER, handle="device"))
-    again = programs._built('asm("//sm_90a: wgmma.y;");', ["-w"])
-    assert made[1:] == [again]
-    assert made[0].what == ('asm("//sm_90a: wgmma.y;");',)
-    assert again.what == (["device"], [b".target sm_90a\nwgmma.y;\n"])
-    assert programs._built("plain text of a kernel", []) is made[2]
-    assert not ptx.is_specific("plain text of a kernel")

@@ -73,19 +73,6 @@ def test_the_verdict_is_by_the_error_over_its_bound(name, options, rng):
         assert not judge(unlike).ok and judge(unlike).error_over_bound == np.inf
 
 
-@pytest.mark.parametrize("name", ["gemm", "conv2d", "dft"])
-def test_the_error_over_its_bound_grows_with_the_error(name):
-    judge, right = judged(name, CASES[name][0])
-    middle = np.unravel_index(right.size // 2, right.shape)
-    shares = []
-    for factor in (1e-5, 1e-4, 1e-3):
-        changed = right.copy()
-        changed[middle] += factor * np.abs(right).max()
-        shares.append(judge(changed).error_over_bound)
-    assert shares[1] == pytest.approx(10 * shares[0], rel=0.2)
-    assert shares[2] == pytest.approx(10 * shares[1], rel=0.02)
-
-
 def test_exact_operations_have_no_small_errors():
     judge, right = judged("sort", {"n": 100, "dtype": "int64"})
     for place in (0, 50, 99):

@@ -29,7 +29,6 @@ from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.lab.reference.threads import blas_threads, no_blas_control
 from opencl_lab.ops.gemm.bind import bind, refuse_types, result_shape
 from opencl_lab.ops.gemm.host.dispatch import how_made
-from opencl_lab.ops.gemm.in_place import ALIGNED_HALVES, row_lengths
 from opencl_lab.ops.gemm.problem import (
     ACTIVATIONS,
     BIASES,
@@ -42,6 +41,8 @@ from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
 CHUNK = 1 << 22
 """Number of elements that `Gemm.compare` compares together."""
+HALVES = 8
+"""Elements of float16 in a vector of 16 bytes."""
 FILE_SIZES = ("size", "m", "n", "k", "batch")
 """Options that a user's files determine."""
 
@@ -128,14 +129,15 @@ class Gemm(Operation[GemmProblem]):
     def check_changes(self, problem: GemmProblem) -> tuple[Mapping[str, Any], ...]:
         """Return the cases: for complex matrices without an activation, which they do not have.
 
-        Where matrix units can read rows in place, they can in all cases.
+        Where rows have whole vectors of halves, they have in all cases: kernels may need that.
         """
         if problem.is_complex:
             return tuple({**change, "activation": ""} for change in self.check_cases)
-        if problem.dtype.itemsize > 2 or any(n % ALIGNED_HALVES for n in row_lengths(problem)):
+        rows = problem.shape_a[-1], problem.shape_b[-1]
+        if problem.dtype.itemsize > 2 or any(length % HALVES for length in rows):
             return self.check_cases
         return tuple(
-            {**change, **{name: round_up(change[name], ALIGNED_HALVES) for name in "mnk"}}
+            {**change, **{name: round_up(change[name], HALVES) for name in "mnk"}}
             for change in self.check_cases
         )
 
