@@ -7,10 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.ops.gemm.factors import factors
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-HostArray = np.ndarray[Any, Any]
+
+def factors(problem: GemmProblem, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return op(a) and op(b), with stacks that broadcast; they are views unless conjugated.
+
+    `arrays` holds ``a`` and ``b``, of NumPy, CuPy or torch.
+    """
+    found = []
+    for moves, name in ((1, "a"), (2, "b")):
+        matrix = arrays[name]
+        if getattr(problem, f"trans_{name}"):
+            matrix = matrix.swapaxes(-1, -2)
+        if getattr(problem, f"conj_{name}"):
+            matrix = matrix.conj()
+        if not all(stack[moves] for stack in problem.dimensions):
+            along = (slice(None) if stack[moves] else None for stack in problem.dimensions)
+            matrix = matrix[tuple(along)]
+        found.append(matrix)
+    return found[0], found[1]
 
 
 def lacks_blas(problem: GemmProblem) -> str | None:
@@ -25,17 +41,17 @@ def lacks_blas(problem: GemmProblem) -> str | None:
 
 
 def multiply_by_blas(
-    problem: GemmProblem, inputs: Mapping[str, HostArray], target: HostArray | None = None
-) -> HostArray:
-    """Multiply plain host arrays: ``a``, ``b``, and ``c`` and ``bias`` if given.
+    problem: GemmProblem, inputs: Mapping[str, Any], target: Any = None, *, module: Any = np
+) -> Any:
+    """Multiply plain arrays of NumPy, or of CuPy: ``a``, ``b``, and ``c`` and ``bias`` if given.
 
-    `lacks_blas` does not refuse the problem. `target` shares no memory with the inputs.
+    There is no activation. `target` shares no memory with the inputs.
     """
     number = problem.dtype.type
-    result = np.empty(problem.shape, problem.dtype) if target is None else target
+    result = module.empty(problem.shape, problem.dtype) if target is None else target
     with np.errstate(all="ignore"):
         if problem.depth:
-            np.matmul(*factors(problem, inputs), out=result)
+            module.matmul(*factors(problem, inputs), out=result)
             if problem.alpha != 1:
                 result *= number(problem.alpha)
         else:
