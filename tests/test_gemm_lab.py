@@ -81,38 +81,6 @@ def test_data_and_the_right_result(dtype):
         np.testing.assert_allclose(result, right, rtol=float(kept.eps), atol=least)
 
 
-@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
-def test_bounds_accept_rounding_and_refuse_a_lost_product(dtype):
-    """Sums formed in the type of sums, step by step, against one product that is not there."""
-    for options in cases(dtype):
-        problem = GEMM.problem(**SMALL, **options)
-        inputs = GEMM.generate(problem, 5)
-        short = {name: array.astype(problem.sum_type) for name, array in inputs.items()}
-        rounded = np.zeros(problem.shape, problem.sum_type)
-        a, b = short["a"], short["b"]
-        a = a.conj().swapaxes(-1, -2) if problem.trans_a else a
-        b = b.swapaxes(-1, -2) if problem.trans_b else b
-        for k in range(problem.k):
-            rounded += a[..., :, k, None] * b[..., None, k, :]
-        scalar = problem.sum_type.type
-        steps = scalar(problem.alpha) * rounded
-        if problem.beta:
-            steps = steps + scalar(problem.beta) * short["c"]
-        if problem.bias:
-            steps = steps + (short["bias"][:, None] if problem.bias == "row" else short["bias"])
-        expected = GEMM.expected(problem, inputs)
-        if problem.activation:
-            continue_with = np.vectorize(_gelu)(steps.astype(float))
-            steps = continue_with.astype(problem.sum_type)
-        right = {"result": steps.astype(dtype)}
-        found = GEMM.compare(problem, inputs, expected, right)
-        assert found.ok and found.error_over_bound < 0.7
-        largest = np.unravel_index(np.argmax(abs(right["result"])), problem.shape)
-        lost = right["result"].copy()
-        lost[largest] -= 0.5 if dtype == "float16" else 0.1
-        assert not GEMM.compare(problem, inputs, expected, {"result": lost}).ok
-
-
 @pytest.mark.parametrize("k", [8, 100, 500])
 def test_bounds_of_tf32_accept_11_bits_where_it_is_asked_for(k):
     problem = GEMM.problem(m=40, n=50, k=k, precision="tf32")
@@ -131,18 +99,6 @@ def test_bounds_of_tf32_accept_11_bits_where_it_is_asked_for(k):
     assert judged(11).ok
     assert not judged(5).ok
     assert not judged(11, GEMM.problem(m=40, n=50, k=k)).ok
-
-
-def _gelu(x):
-    return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
-
-
-@pytest.mark.parametrize("sizes", [{"batch": 0}, {"m": 0}, {"n": 0}, {"k": 0}])
-def test_empty_results_are_judged(sizes):
-    problem = GEMM.problem(size=4, **sizes)
-    inputs = GEMM.generate(problem, 0)
-    expected = GEMM.expected(problem, inputs)
-    assert GEMM.compare(problem, inputs, expected, expected).ok
 
 
 def test_complex_infinities_are_alike_whatever_part_is_infinite():

@@ -69,21 +69,6 @@ def test_built_in_configurations(units, vector_bytes):
                 assert -(-tiles // units) * units <= 1.4 * tiles
 
 
-def test_small_products_take_one_launch_and_large_ones_pack_ahead():
-    device = cpu(2)
-
-    def kernels(*shape, **options):
-        problem = GemmProblem(*shape, **options)
-        plan = PACKED.plan(problem, PACKED.configure(problem, device), device)
-        return [launch.kernel for launch in plan.launches]
-
-    for n in (16, 64, 128, 256):
-        assert kernels(n, n, n) == ["gemm_packed"]
-    assert kernels(1000, 1000, 1000) == ["gemm_packed"] * 2
-    assert kernels(16, 16, 1 << 20)[-1] == "gemm_split_k_reduction"
-    assert kernels(16, 16, 16, batch=10_000) == ["gemm_packed"]
-
-
 @pytest.mark.parametrize("units", [1, 2, 16, 100])
 @pytest.mark.parametrize("shape", [(1000,) * 3, (2048,) * 3, (130, 5000, 70), (5000, 33, 800)])
 def test_tiles_cover_the_rows_once_and_the_last_are_lower(shape, units):
@@ -114,21 +99,6 @@ def test_every_item_has_its_own_counter_in_each_phase():
         between = [(launch.arguments["from"], launch.arguments["to"]) for launch in plan.launches]
         assert between == spans
         assert {launch.global_size for launch in plan.launches} == {(16,)}
-
-
-def test_what_cannot_be_read_in_place_is_packed():
-    def form(problem, **changes):
-        return Form.of(problem, PACKED.default_config(problem, cpu()).replace(**changes))
-
-    complex64, half = np.dtype("complex64"), np.dtype("float16")
-    assert form(GemmProblem(64, 64, 64), PACK_B="none").pack_b == "none"
-    assert form(GemmProblem(64, 64, 64, trans_b=True), PACK_B="none").pack_b == "panel"
-    assert form(GemmProblem(64, 64, 64, complex64), PACK_B="none").pack_b == "panel"
-    assert form(GemmProblem(64, 5, 64), PACK_B="none", VECTOR_WIDTH=8).pack_b == "panel"
-    assert form(GemmProblem(64, 64, 64, half), PACK_B="none", PACK_A=False).pack_a
-    assert form(GemmProblem(64, 64, 64, complex64), VECTOR_WIDTH=1, UNROLL=1).width == 2
-    assert form(GemmProblem(64, 64, 64, batch=2), PACK_B="ahead", SPLITS=2).splits == 1
-    assert form(GemmProblem(3, 64, 64), ROWS=8).rows == 3
 
 
 def test_indices_of_large_products_do_not_wrap(device):

@@ -134,21 +134,6 @@ def test_invalid_problem_records():
         GEMM.problem_of({"a": np.ones((2, 2), int), "b": np.ones((2, 2), int)})
 
 
-def test_problem_from_options():
-    assert GEMM.problem(size=7) == GemmProblem(7, 7, 7)
-    assert GEMM.problem(size=7, m=0, k=2, dtype="float64") == GemmProblem(
-        0, 7, 2, np.dtype("float64")
-    )
-    with pytest.raises(InvalidProblem, match="m is given by the input files"):
-        GEMM.problem_of({"a": np.ones((2, 2)), "b": np.ones((2, 2))}, m=2)
-    problem, inputs = GEMM.problem_of(
-        {"a": np.ones((2, 3), int), "b": np.ones((3, 4), int)}, dtype="float32"
-    )
-    assert problem == GemmProblem(2, 4, 3)
-    assert inputs["a"].dtype == np.float32
-    assert GEMM.problem(size=2).as_dict()["dtype"] == "float32"
-
-
 def test_work_counts_what_is_needed():
     assert GemmProblem(2, 3, 5).work.flops == 60
     assert GemmProblem(2, 3, 5).work.bytes == 4 * (10 + 15 + 6)
