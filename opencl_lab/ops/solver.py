@@ -29,6 +29,8 @@ from opencl_lab.selftest import trust
 from opencl_lab.selftest.verdicts import Family
 from opencl_lab.tuned import database
 
+__all__ = ["AUTO", "Algorithm", "Problem", "Registry", "Solver", "made"]
+
 AUTO = "auto"
 trust.handler = "opencl_lab.ops.selftest:SelfTest"
 
