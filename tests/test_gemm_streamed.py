@@ -80,7 +80,7 @@ def test_a_product_that_fits_overlaps_with_copies(seen, own_memory, rng, monkeyp
     monkeypatch.setattr(panels, "LENGTHS", (64,))
     device = session_of(own_memory).device
     problem = GemmProblem(300, 170, 90)
-    found = panels_of(problem, device, "naive", None, math.inf, least=1000)
+    found = panels_of(problem, device, "naive", None, math.inf)
     assert (found.kept, found.counts) == ("ab", (5, 3, 1))
     monkeypatch.setattr(streamed, "panels_of", lambda *given: found)
     a, b, _ = matrices(rng, 300, 170, 90)

@@ -178,15 +178,13 @@ class Blocked(launches.Product):
         return Plan((*buffers, partial), (product, adding))
 
 
-def _lines(problem: GemmProblem, config: Config, device: Device) -> tuple[int, int]:
-    """Return the elements of a line of each tile in local memory, padding included."""
-    tile = _tile(config)
-    gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
-    return tile.rows + gap, tile.columns + gap
+def _gap(problem: GemmProblem, config: Config, device: Device) -> int:
+    """Return the elements between the lines of a tile in local memory."""
+    return config.integer("LOCAL_PAD") * vector_width(problem, device)
 
 
 def _local_bytes(problem: GemmProblem, config: Config, device: Device) -> int:
-    gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
+    gap = _gap(problem, config, device)
     itemsize = problem.sum_type.itemsize
     return _tile(config).local_bytes(config.integer("BUFFERS"), gap, itemsize)
 
@@ -194,7 +192,8 @@ def _local_bytes(problem: GemmProblem, config: Config, device: Device) -> int:
 def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
     """Return the parameters of the template, without those of splitting k."""
     tile, vector = _tile(config), vector_width(problem, device)
-    line_a, line_b = _lines(problem, config, device)
+    gap = _gap(problem, config, device)
+    line_a, line_b = tile.rows + gap, tile.columns + gap
     most = launches.builtin_width(problem, device)
     columns = math.gcd(vector, tile.WORK_N)
     # Items of a CPU run one after the other: their reads need not be spread over banks.

@@ -16,6 +16,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.ops.gemm.host.streamed import (
     Arrays,
+    moving,
     multiply_in_parts_or_at_once,
     products,
 )
@@ -80,9 +81,7 @@ def _band(
 ) -> tuple[GemmProblem, dict[str, np.ndarray[Any, Any]]]:
     """Return the problem and the inputs of rows of the result, or of products of a stack."""
     if problem.dimensions:
-        _, moves_a, moves_b = problem.dimensions[0]
-        band = products(problem, end - begin)
-        cut = {"a": moves_a, "b": moves_b, "c": True}
+        band, cut = products(problem, end - begin), moving(problem)
     else:
         band = replace(problem, m=end - begin)
         cut = {"a": not problem.trans_a, "c": True, "bias": problem.bias == "row"}
