@@ -10,7 +10,6 @@ from comparison_rows import row
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.presentation.shapes import judged, summary, summary_lines, table
 from opencl_lab.ops.gemm.host import dispatch
-from opencl_lab.ops.gemm.host.hybrid import Choice
 
 
 @pytest.fixture
@@ -82,7 +81,8 @@ def test_all_means_those_that_may_be_the_fastest(shapes, tmp_path):
 
 
 def test_an_algorithm_that_chooses_the_side_takes_part(shapes, tmp_path, monkeypatch):
-    monkeypatch.setattr(dispatch, "choose_side", lambda *given: Choice(True, why="of a test"))
+    side = dispatch.Side(True, "of a test")
+    monkeypatch.setattr(dispatch, "faster_side", lambda *given: side)
     asked = ("--algorithm", "hybrid", "--against", "none", "--json")
     document = json.loads(bench(shapes, tmp_path / "out", *asked).stdout)
     hybrids = [item for item in document["results"] if item["algorithm"] == "hybrid"]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from command_line import QUICK, oclab, one_sentence
 
-from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.tuning.task import problem_with
 
@@ -77,21 +76,6 @@ def test_files_are_taken_in_the_order_of_the_operation(rng, tmp_path):
     assert oclab("gemm", "--help").stdout.splitlines()[0].endswith("[A] [B]")
 
 
-def test_a_product_of_files_by_tiles_is_that_of_all(matrices, tmp_path, monkeypatch):
-    monkeypatch.setattr("opencl_lab.ops.gemm.functions.LARGE", 1)
-    monkeypatch.setattr("opencl_lab.ops.gemm.host.panels.SMALL", 1)
-    monkeypatch.setattr("opencl_lab.ops.gemm.host.panels.ITERATION_BYTES", 1)
-    a, b = (np.tile(array, (4, 4)).astype("f4") for array in matrices)
-    files = saved(tmp_path, "a.npy", a), saved(tmp_path, "b.npy", b[:120])
-    result = oclab(
-        "--json", "gemm", *files, "-o", tmp_path / "c.npy", *FAST, OCLAB_DEVICE_BYTES="60000"
-    )
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["output"] == str(tmp_path / "c.npy")
-    assert " x 40, each in " in result.stdout or "tiles of" in result.stdout
-    assert abs(np.load(tmp_path / "c.npy") - a.astype(float) @ b[:120]).max() < 1e-4
-
-
 def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
     a, b = (array.astype("f4") for array in matrices)
     saved(tmp_path, "a.npy", a)
@@ -123,22 +107,6 @@ def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
         assert not (tmp_path / "c.npy").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("gemm", "a.npy", "a.npy", "--beta", "1"), "beta is for random data; with arrays, call"),
-        (("bench", "gemm", "--sizes", "16,32", "--m", "5", "--n", "5", "--k", "5", "--out", "out"),
-         "size changes nothing beside the other options, so all sizes would be the same problem"),
-    ],
-)  # fmt: skip
-def test_options_without_a_use_are_refused(arguments, says, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    saved(tmp_path, "a.npy", np.ones((3, 3), "f4"))
-    result = oclab(*arguments)
-    assert result.returncode == 2 and says in result.stderr, result.stderr
-    assert result.stdout == "" and not (tmp_path / "out").exists()
-
-
 # ------------------------------------------------------------------ complex factors
 
 FACTORS = ("--alpha", "1+2j", "--beta=-0.5J")
@@ -166,29 +134,6 @@ def test_complex_factors_reach_the_product_and_its_json_and_csv(tmp_path):
     assert rows["c:seq"]["status"] == "unavailable" and "complex64" in rows["c:seq"]["reason"]
 
 
-def test_a_sweep_with_complex_factors_is_read_again(tmp_path, undrawn):
-    how = ("--dtype", "complex64", "--alpha", "1+2j", "--beta", "inf", "--algorithm", "naive")
-    folders = [str(tmp_path / name) for name in "ab"]
-    result = oclab("bench", "gemm", "--sizes", "16,30", *how, *QUICK, "--out", folders[0])
-    assert result.returncode == 0, result.stderr
-    file = tmp_path / "a" / "results.json"
-    assert complex(json_of(file.read_text())["options"]["alpha"]) == 1 + 2j
-    assert read_results(file).options["alpha"] == "(1+2j)"
-    result = oclab("--json", "bench", "--compare", folders[0], folders[0])
-    assert result.returncode == 0 and "1+2j" in result.stdout, result.stderr
-
-
-@pytest.mark.full
-def test_a_tuned_product_has_complex_factors():
-    result = oclab("--json", "tune", "gemm", "--dtype", "complex64", *FACTORS, *SMALL, "--budget=1")
-    assert result.returncode == 0, result.stderr
-    told = json_of(result.stdout)["problem"]
-    assert told.pop("operation") == "gemm"
-    found = problem_with(GEMM, told)
-    assert (found.alpha, found.beta) == (1 + 2j, -0.5j)
-
-
-@pytest.mark.parametrize("command", ["gemm", "tune gemm", "bench gemm --sizes 16 --out out"])
 @pytest.mark.parametrize(
     ("value", "says"),
     [
@@ -196,8 +141,7 @@ def test_a_tuned_product_has_complex_factors():
         ("1+2i", "'1+2i' is not a valid number; complex ones are written 1+2j."),
     ],
 )
-def test_what_is_no_factor_is_said_in_words(command, value, says, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = oclab(*command.split(), "--alpha", value)
+def test_what_is_no_factor_is_said_in_words(value, says):
+    result = oclab("gemm", "--alpha", value)
     assert result.returncode == 2 and says in result.stderr, result.stderr
     assert result.stdout == "" and "Traceback" not in result.stderr

@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opencl_lab.core.kernels import C_TYPES
 from opencl_lab.core.plan import Buffer, Launch, Plan
-from opencl_lab.core.template import render
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -233,24 +231,3 @@ def test_phases_of_tasks(run, rng):
         )["sums"]
         squares = values * values
         np.testing.assert_array_equal(sums, squares + squares[::-1])
-
-
-def test_types(tmp_path):
-    path = tmp_path / "types.cl.mako"
-    path.write_text(
-        '<%page args="NAMES"/><%namespace name="types" file="/common/types.mako"/>\\\n'
-        "% for name in NAMES:\n"
-        "${name} ${types.module.size(name)} ${types.module.unsigned(name)}"
-        " ${types.module.signed(name)} ${types.module.vector(name, 1)}"
-        " ${types.module.vector(name, 8)}\n"
-        "% endfor\n"
-    )
-    scalars = {c: np.dtype(name) for name, c in C_TYPES.items() if not c.endswith("2")}
-    lines = render(str(path), {"NAMES": tuple(scalars)}).text.split("\n")[:-1]
-    assert len(lines) == len(scalars) == 11
-    for line in lines:
-        name, size, unsigned, signed, one, eight = line.split()
-        assert int(size) == scalars[name].itemsize
-        assert unsigned == C_TYPES[f"uint{8 * int(size)}"]
-        assert signed == C_TYPES[f"int{8 * int(size)}"]
-        assert (one, eight) == (name, f"{name}8")

@@ -253,7 +253,8 @@ def still_running():
 
 def failing(monkeypatch, where, fail):
     """Let one part on a device fail, for both operations; the other device waits for that."""
-    multiply, sort_keys = shared_gemm.multiply_streamed, shared_sort._SharedRow._sorted
+    multiply = shared_gemm.multiply_in_parts_or_at_once
+    sort_keys = shared_sort._SharedRow._sorted
     struck = threading.Event()
 
     def strike(queue):
@@ -266,7 +267,7 @@ def failing(monkeypatch, where, fail):
     def multiply_or_fail(*given, queue, **how):
         return strike(queue) or multiply(*given, queue=queue, **how)
 
-    monkeypatch.setattr(shared_gemm, "multiply_streamed", multiply_or_fail)
+    monkeypatch.setattr(shared_gemm, "multiply_in_parts_or_at_once", multiply_or_fail)
     monkeypatch.setattr(
         shared_sort._SharedRow,
         "_sorted",

@@ -1,6 +1,9 @@
-"""Matrix products: BLAS's results for every kind of array, and plans that fit their devices."""
+"""Matrix products: results for all kinds of numbers and arrays, by each form of an algorithm."""
 
 from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyopencl as cl
@@ -8,24 +11,27 @@ import pyopencl.array
 import pytest
 from gemm_checks import (
     ALGORITHMS,
+    CASES,
+    FORMS,
     PACKED_FORMS,
     SMALL,
     assert_product,
     check,
+    generated,
     matrices,
+    options_of,
     skip_untaken,
 )
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.ops.gemm.operation import GEMM
-from opencl_lab.ops.gemm import bind as binding
 from opencl_lab.ops.gemm.functions import gemm
-from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, INTEGER_TYPES, GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
 SHAPES = [
-    (0, 0, 0), (0, 5, 3), (5, 0, 3), (4, 3, 0), (1, 1, 1), (1, 9, 1), (9, 1, 5), (1, 1, 70),
-    (8, 16, 8), (16, 32, 16), (7, 15, 9), (9, 17, 7), (33, 31, 35), (3, 70, 2), (70, 3, 130),
-    (64, 64, 64),
+    (0, 0, 0), (0, 5, 3), (5, 0, 3), (4, 3, 0), (5, 6, 0), (1, 1, 1), (1, 9, 1), (9, 1, 5),
+    (1, 1, 70), (8, 8, 8), (8, 16, 8), (9, 7, 17), (7, 15, 9), (21, 26, 5), (33, 31, 35),
+    (3, 70, 2), (70, 3, 130), (64, 64, 64),
 ]  # fmt: skip
 
 
@@ -33,43 +39,108 @@ SHAPES = [
 def taken(request):
     """Skip the tests of an algorithm that is not for the device under test."""
     parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
-    algorithm = parameters.get("algorithm")
-    if algorithm in ALGORITHMS and "device" in request.fixturenames:
-        skip_untaken(algorithm, request.getfixturevalue("device"))
+    form = parameters.get("form")
+    if form and "device" in request.fixturenames:
+        skip_untaken(form, request.getfixturevalue("device"))
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("algorithm", ["naive", "tiled"])
+@pytest.mark.parametrize("form", ["naive", "tiled", "direct", *PACKED_FORMS])
 @pytest.mark.parametrize("trans_a", [False, True])
-def test_every_shape(algorithm, trans_a, rng, queue):
-    """Of algorithms that have no tests of their own; one of a and b is transposed."""
-    for m, n, k in SHAPES:
+def test_every_shape(form, trans_a, rng, queue):
+    """With tiles inside and over the edges, and less than one. Others have tests of their own."""
+    trans_b = trans_a if form in ("packed", "packed, in place") else not trans_a
+    for m, n, k in (*SHAPES, SHAPES[-1]):  # twice: counters are zero again
         problem = GemmProblem(
-            m, n, k, alpha=-1.5, beta=0.75 * (m != n), trans_a=trans_a, trans_b=not trans_a
+            m, n, k, alpha=-1.5, beta=0.75 * (m != n), trans_a=trans_a, trans_b=trans_b
         )
-        check(rng, problem, algorithm, SMALL[algorithm], queue)
+        check(rng, problem, form.partition(",")[0], FORMS[form], queue)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("algorithm", "config"),
-    [
-        ("tiled", {"TILE": 5, "LOCAL_PAD": 3, "UNROLL": 5}),
-        ("blocked", {"WORK_M": 1, "WORK_N": 1, "WG_M": 2, "WG_N": 3, "TILE_K": 6, "SPLITS": 5}),
-        ("blocked", {"WORK_M": 3, "WORK_N": 6, "TILE_K": 12, "WG_M": 6, "LOCAL_PAD": 2}),
-    ],
-)
-def test_values_that_the_space_does_not_list(algorithm, config, rng, queue):
-    """The matrix of all tests goes through those that it lists."""
-    for m, n, k in [(1, 1, 1), (7, 13, 5), (41, 66, 37), (32, 64, 16)]:
-        problem = GemmProblem(m, n, k, beta=1.0, trans_a=True, trans_b=True)
-        check(rng, problem, algorithm, {**SMALL[algorithm], **config}, queue)
+def dealt():
+    """Return half of all combinations: in them every two of algorithm, type and case occur.
+
+    `blocked` has types in tests of its own, and each here once.
+    """
+    for i, algorithm in enumerate(("naive", "tiled", "direct", "packed", "blocked")):
+        for j, dtype in enumerate(ELEMENT_TYPES):
+            for half in (0, len(CASES) // 2)[: 1 + (algorithm != "blocked")]:
+                case = (i + j + half) % len(CASES)
+                form = PACKED_FORMS[case + j % 2] if algorithm == "packed" else algorithm
+                if (algorithm, dtype) != ("direct", "float16"):  # which it does not convert
+                    yield form, dtype, case
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_what_is_not_needed_is_not_read(algorithm, rng, queue):
-    options = {"algorithm": algorithm, "config": SMALL[algorithm], "queue": queue}
+@pytest.mark.parametrize(("form", "dtype", "case"), [*dealt()])
+def test_elements_stacks_and_epilogues(form, dtype, case, rng, queue):
+    problem = GemmProblem(13, 19, 11, **options_of(dtype, case))
+    check(rng, problem, form.partition(",")[0], FORMS[form], queue)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("form", ["naive", "tiled", "direct"])
+@pytest.mark.parametrize("dtype", INTEGER_TYPES)
+def test_integers_wrap_around_as_in_numpy(dtype, form, rng, queue):
+    limits = np.iinfo(dtype)
+
+    def numbers(*shape):
+        found = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        found[..., :2] = limits.min if found.shape[-1] % 2 else limits.max
+        return found
+
+    how = {"algorithm": form, "config": SMALL[form]}
+    a, b, c, bias = numbers(3, 7, 21), numbers(9, 21), numbers(3, 7, 9), numbers(7, 1)
+    right = np.matmul(a, b.T)
+    np.testing.assert_array_equal(gemm(a, b.T, **how, queue=queue), right, strict=True)
+    alpha, beta = -3, 2**63 + 5
+    with np.errstate(over="ignore"):
+        wrapped = (np.array([x % 2**64], "u8").astype(dtype) for x in (alpha, beta))
+        first, second = wrapped
+        right = first * right + second * c + bias
+    more = {"alpha": alpha, "beta": beta, **how}
+    found = gemm(a, b, c=c, bias=bias, trans_b=True, **more, queue=queue)
+    np.testing.assert_array_equal(found, right, strict=True)
+    a, b, c, bias = (cl.array.to_device(queue, x) for x in (a, b, c, bias))
+    for _ in range(2):
+        found = gemm(a, b, c=c, bias=bias, trans_b=True, **more)
+        np.testing.assert_array_equal(found.get(), right, strict=True)
+
+
+def in_an_array(number):
+    return np.array(Fraction(number), object)
+
+
+MADE = [int, np.uint64, Decimal, np.longdouble, in_an_array]
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_factors_of_integers_are_exact(made, queue):
+    ones, large = np.ones((2, 2), np.int64), 2**60 + 1
+    found = gemm(ones, ones, alpha=made(large), beta=made(large), c=ones, queue=queue)
+    np.testing.assert_array_equal(found, np.full((2, 2), 3 * large))
+    with pytest.raises(InvalidProblem, match="alpha must be a whole number"):
+        gemm(ones, ones, alpha=Fraction(2 * large + 1, 2), queue=queue)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("form", ALGORITHMS)
+def test_what_is_added_once_keeps_its_infinities(form, rng, queue):
+    """As in BLAS: neither part of a C of complex numbers is multiplied by 0."""
+    problem = GemmProblem(5, 3, 20, np.dtype("complex64"), beta=1)
+    inputs = generated(rng, problem)
+    inputs["c"][0, 0], inputs["c"][4, 2] = complex(np.inf, 1), complex(2, -np.inf)
+    found = GEMM_SOLVER.run(problem, inputs, algorithm=form, queue=queue).outputs["result"]
+    with np.errstate(invalid="ignore"):
+        right = inputs["a"] @ inputs["b"] + inputs["c"]
+    np.testing.assert_allclose(found.real, right.real, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.imag, right.imag, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("form", ALGORITHMS)
+def test_what_is_not_needed_is_not_read(form, rng, queue):
+    options = {"algorithm": form, "config": SMALL[form], "queue": queue}
     a, b, c = matrices(rng, 9, 17, 5)
     nan = np.full_like
     assert_product(gemm(a, b, beta=0, c=nan(c, np.nan), **options), a, b)
@@ -85,33 +156,15 @@ def test_what_is_not_needed_is_not_read(algorithm, rng, queue):
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("algorithm", "changes"),
-    [
-        *((algorithm, {}) for algorithm in ALGORITHMS),
-        ("blocked", {"BUFFERS": 1, "SPLITS": 2}),
-        *(("packed", changes) for changes in list(PACKED_FORMS.values())[1:]),
-    ],
-)
-def test_nan_reaches_exactly_its_row_and_column(algorithm, changes, rng, queue):
-    options = {"algorithm": algorithm, "config": {**SMALL[algorithm], **changes}, "queue": queue}
+@pytest.mark.parametrize("form", FORMS)
+def test_nan_reaches_exactly_its_row_and_column(form, rng, queue):
+    algorithm = form.partition(",")[0]
+    options = {"algorithm": algorithm, "config": FORMS[form], "queue": queue}
     a, b, _ = matrices(rng, 19, 21 if algorithm != "gemv" else 3, 13)
     a[18, 12], b[3, -1] = np.nan, np.inf
     right = np.zeros((19, b.shape[1]), bool)
     right[18], right[:, -1] = True, True
     np.testing.assert_array_equal(~np.isfinite(gemm(a, b, **options)), right)
-
-
-def test_a_transposed_view_is_not_copied(rng, queue):
-    a, b, _ = matrices(rng, 6, 7, 8, trans_a=True)
-    problem, inputs = GEMM.problem_of({"a": a.T, "b": b})
-    assert inputs["a"] is not a
-    assert np.shares_memory(inputs["a"], a)
-    assert problem == GemmProblem(6, 7, 8, trans_a=True)
-    device_a = cl.array.to_device(queue, a)
-    stored, turned = binding._stored(device_a.T, queue)
-    assert turned
-    assert stored.base_data == device_a.base_data
 
 
 DEVICE_VIEWS = {

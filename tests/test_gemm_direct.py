@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gemm_checks import CASES, SMALL, check, made_device, options_of, skip_untaken
+from gemm_checks import made_device
 
 import opencl_lab as ol
-from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.plan import check_plan
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.ops.gemm import ranking
@@ -17,66 +16,7 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
 DIRECT = GEMM.algorithm("direct")
-PLAIN = SMALL["direct"]
-# Around a block of 4 x 8 sums in vectors of 4; less than a block, a vector, a number.
-SHAPES = [
-    (8, 16, 8),
-    (9, 17, 15),
-    (7, 13, 3),
-    (5, 9, 9),
-    (3, 5, 6),
-    (2, 1, 4),
-    (21, 26, 1),
-    (5, 6, 0),
-]
 ALONE = replace(made_device("cpu", 4096, 1 << 20, 1), native_vector_bytes=64)
-
-
-@pytest.fixture
-def queue(queue, device):
-    """A queue of a device that the algorithm is for."""
-    skip_untaken("direct", device)
-    return queue
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("trans_b", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_every_edge(dtype, trans_b, rng, queue):
-    for place, shape in enumerate(SHAPES):
-        options = {"trans_a": bool(place % 2), "trans_b": trans_b, "conj_a": place % 3 == 0}
-        problem = GemmProblem(*shape, np.dtype(dtype), alpha=2.0, **options)
-        check(rng, problem, "direct", PLAIN, queue)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("dtype", "case"),
-    [
-        (dtype, case)
-        for place, dtype in enumerate(("float32", "float64", "complex64", "complex128"))
-        for case in range(place % 2, len(CASES), 2)
-    ],
-)
-def test_elements_stacks_and_epilogues(dtype, case, rng, queue):
-    problem = GemmProblem(13, 19, 11, **options_of(dtype, case))
-    check(rng, problem, "direct", PLAIN, queue)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("dtype", ["int8", "int16", "uint16", "int32", "uint64"])
-def test_integers_wrap_around_as_in_numpy(dtype, rng, queue):
-    whole = np.iinfo(dtype)
-
-    def numbers(*shape):
-        return rng.integers(whole.min, whole.max, shape, dtype, endpoint=True)
-
-    for m, n, k in ((13, 19, 11), (5, 1, 30), (1, 3, 7), (40, 33, 2)):
-        a, b, c = numbers(k, m).T, numbers(n, k).T, numbers(m, n)
-        options = {"algorithm": "direct", "queue": queue}
-        np.testing.assert_array_equal(ol.gemm(a, b, **options), a @ b)
-        found = ol.gemm(a, b, alpha=3, beta=-2, c=c, **options)
-        np.testing.assert_array_equal(found, (3 * (a @ b) - 2 * c).astype(dtype), strict=True)
 
 
 @pytest.mark.few(2)
@@ -104,25 +44,6 @@ def test_one_thread_needs_one_launch_and_no_other_memory(rng):
                 (launch,) = plan.launches
                 assert {buffer.name for buffer in plan.buffers} == {"a", "b", "result"}
                 assert launch.work_group == 1
-
-
-def test_threads_share_rows():
-    threads = replace(ALONE, compute_units=4)
-    problem = GemmProblem(1000, 40, 30)
-    (launch,) = DIRECT.plan(problem, DIRECT.configure(problem, threads), threads).launches
-    panels, tiles, _ = launch.global_size
-    assert panels * tiles >= 16
-    assert (tiles - 1) * int(launch.arguments["tile_m"]) < 1000
-
-
-def test_what_it_does_not_do_is_said():
-    assert "half" in DIRECT.supports(GemmProblem(8, 8, 8, np.dtype("float16")), ALONE)
-    assert "for CPUs" in DIRECT.supports(GemmProblem(8, 8, 8), made_device())
-    long = GemmProblem(8, 8, 1 << 20, trans_b=True)
-    assert "no room" in DIRECT.supports(long, ALONE)
-    assert DIRECT.supports(replace(long, trans_b=False), ALONE) is None
-    with pytest.raises(InvalidConfig, match="do not stay in registers"):
-        DIRECT.configure(GemmProblem(9, 9, 9), ALONE, {"ROWS": 14, "VECTORS": 4})
 
 
 # ------------------------------------------------------------------ what one thread takes
@@ -161,16 +82,3 @@ def test_small_calls_stay_in_the_calling_thread(serial):
     assert GEMM_SOLVER.side(GemmProblem(64, 64, 64), threads) is serial
     assert GEMM_SOLVER.side(GemmProblem(1000, 1000, 1000), threads) is threads
     assert GEMM_SOLVER.side(GemmProblem(64, 64, 64), threads, "tensor") is threads
-
-
-@pytest.mark.parametrize("shapes", [((6, 9), (9, 0)), ((0, 9), (9, 4)), ((0, 0), (0, 0))])
-@pytest.mark.parametrize("dtype", ["int32", "float32"])
-def test_products_without_columns_or_rows(dtype, shapes, device):
-    a, b = (np.ones(shape, dtype) for shape in shapes)
-    for algorithm in ("auto", "direct") if device.kind == "cpu" else ("auto",):
-        assert ol.gemm(a, b, algorithm=algorithm, device=device).shape == (a @ b).shape
-
-
-def test_stacks_share_matrices(rng, serial):
-    a, b = rng.random((4, 1, 5, 6), np.float32), rng.random((3, 6, 7), np.float32)
-    np.testing.assert_allclose(ol.gemm(a, b, device=serial), a @ b, rtol=1e-5)

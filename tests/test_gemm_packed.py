@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gemm_checks import CASES, PACKED_FORMS, SMALL, check, made_device, options_of, skip_untaken
+from gemm_checks import SMALL, check, made_device, skip_untaken
 
-from opencl_lab.core.device import Capabilities
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.space import Config
 from opencl_lab.lab.ops.gemm.operation import GEMM
@@ -18,17 +17,6 @@ from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 
 PACKED = GEMM.algorithm("packed")
 PLAIN = SMALL["packed"]
-FORMS = PACKED_FORMS
-# Around a block of 4 x 8 sums, a tile of 8 rows, steps of 8 along k; less than a block.
-SHAPES = [
-    (8, 8, 8),
-    (9, 7, 17),
-    (7, 9, 15),
-    (4, 8, 1),
-    (3, 5, 9),
-    (21, 26, 5),
-    (5, 6, 0),
-]
 
 
 @pytest.fixture
@@ -48,33 +36,6 @@ def cpu(units=2, vector_bytes=64, local_memory=256 << 10, **capabilities):
 # ------------------------------------------------------------------ results
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("trans", [False, True])
-@pytest.mark.parametrize("form", FORMS)
-def test_every_edge(form, trans, rng, queue):
-    """Both matrices transposed or none, but for two forms, where it is one of them."""
-    mixed = form in ("panel", "slices of k")
-    for shape in SHAPES:
-        problem = GemmProblem(*shape, alpha=2.0, trans_a=trans, trans_b=trans != mixed)
-        check(rng, problem, "packed", {**PLAIN, **FORMS[form]}, queue)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("dtype", "case"),
-    [
-        (dtype, case)
-        for place, dtype in enumerate(ELEMENT_TYPES)
-        for case in range(place % 2, len(CASES), 2)
-    ],
-)
-def test_elements_stacks_and_epilogues(dtype, case, rng, queue):
-    """Each type in two cases and forms, of which the matrix of all tests has more."""
-    form = list(FORMS)[case + 1 if dtype in ("float32", "complex128") else case]
-    problem = GemmProblem(13, 19, 11, **options_of(dtype, case))
-    check(rng, problem, "packed", {**PLAIN, **FORMS[form]}, queue)
-
-
 def test_halves_are_summed_up_in_float32_over_all_steps(queue):
     # 3000 ones: a sum in float16 would stop at 2048, and one stored between steps be rounded.
     problem = GemmProblem(4, 8, 3000, np.dtype("float16"), alpha=1 / 8)
@@ -85,22 +46,7 @@ def test_halves_are_summed_up_in_float32_over_all_steps(queue):
     assert (run.outputs["result"] == np.float16(3001 / 8)).all()
 
 
-def test_many_small_products(rng, queue):
-    check(rng, GemmProblem(5, 6, 7, batch=301), "packed", None, queue)
-
-
 # ------------------------------------------------------------------ plans, without a device
-
-
-def test_it_is_for_cpus_with_room_for_a_panel():
-    problem = GemmProblem(100, 100, 100)
-    gpu = replace(cpu(), kind="gpu")
-    assert "for CPUs" in PACKED.supports(problem, gpu)
-    assert "no room" in PACKED.supports(problem, cpu(local_memory=1 << 10))
-    assert "double" in PACKED.supports(
-        replace(problem, dtype=np.dtype("float64")), replace(cpu(), capabilities=Capabilities())
-    )
-    assert PACKED.supports(problem, cpu(barriers_in_loops=False)) is None
 
 
 @pytest.mark.few
@@ -121,21 +67,6 @@ def test_built_in_configurations(units, vector_bytes):
             if min(shape) >= 1000:  # all units have work, and about as much
                 tiles = form.tiles_m * form.tiles_n
                 assert -(-tiles // units) * units <= 1.4 * tiles
-
-
-def test_small_products_take_one_launch_and_large_ones_pack_ahead():
-    device = cpu(2)
-
-    def kernels(*shape, **options):
-        problem = GemmProblem(*shape, **options)
-        plan = PACKED.plan(problem, PACKED.configure(problem, device), device)
-        return [launch.kernel for launch in plan.launches]
-
-    for n in (16, 64, 128, 256):
-        assert kernels(n, n, n) == ["gemm_packed"]
-    assert kernels(1000, 1000, 1000) == ["gemm_packed"] * 2
-    assert kernels(16, 16, 1 << 20)[-1] == "gemm_split_k_reduction"
-    assert kernels(16, 16, 16, batch=10_000) == ["gemm_packed"]
 
 
 @pytest.mark.parametrize("units", [1, 2, 16, 100])
@@ -168,50 +99,6 @@ def test_every_item_has_its_own_counter_in_each_phase():
         between = [(launch.arguments["from"], launch.arguments["to"]) for launch in plan.launches]
         assert between == spans
         assert {launch.global_size for launch in plan.launches} == {(16,)}
-
-
-@pytest.mark.parametrize("form", ["ahead", "panel"])
-def test_the_same_counters_serve_call_after_call(form, rng, queue):
-    for shape in ((60, 40, 30), (9, 90, 20), (60, 40, 30)):
-        problem = GemmProblem(*shape)
-        for _ in range(2):
-            check(rng, problem, "packed", {**PLAIN, **FORMS[form], "SPLITS": 1}, queue)
-
-
-def test_items_do_many_small_products():
-    form = built_in(GemmProblem(16, 16, 16, batch=10_000), cpu(16))
-    assert 8 <= form.products <= 10_000 // (4 * 16)
-    assert built_in(GemmProblem(500, 500, 500, batch=64), cpu(16)).products == 1
-
-
-def test_what_cannot_be_read_in_place_is_packed():
-    def form(problem, **changes):
-        return Form.of(problem, PACKED.default_config(problem, cpu()).replace(**changes))
-
-    complex64, half = np.dtype("complex64"), np.dtype("float16")
-    assert form(GemmProblem(64, 64, 64), PACK_B="none").pack_b == "none"
-    assert form(GemmProblem(64, 64, 64, trans_b=True), PACK_B="none").pack_b == "panel"
-    assert form(GemmProblem(64, 64, 64, complex64), PACK_B="none").pack_b == "panel"
-    assert form(GemmProblem(64, 5, 64), PACK_B="none", VECTOR_WIDTH=8).pack_b == "panel"
-    assert form(GemmProblem(64, 64, 64, half), PACK_B="none", PACK_A=False).pack_a
-    assert form(GemmProblem(64, 64, 64, complex64), VECTOR_WIDTH=1, UNROLL=1).width == 2
-    assert form(GemmProblem(64, 64, 64, batch=2), PACK_B="ahead", SPLITS=2).splits == 1
-    assert form(GemmProblem(3, 64, 64), ROWS=8).rows == 3
-
-
-@pytest.mark.parametrize("shape", [(256,) * 3, (4096, 8, 4096)])
-def test_the_search_is_small_and_holds_the_built_in_configuration(shape):
-    for vector_bytes in (32, 64):
-        device = cpu(16, vector_bytes)
-        problem = GemmProblem(*shape)
-        space = PACKED.search_space(problem, device)
-        points = list(space)
-        assert 50 <= len(points) <= 5000
-        default = PACKED.default_config(problem, device)
-        assert PACKED.space.violation(default) is None
-        assert {name: default[name] for name in ("PANELS_M", "PACK_B", "VECTORS")}.items() <= max(
-            points, key=lambda point: len(set(point.items()) & set(default.items()))
-        ).items()
 
 
 def test_indices_of_large_products_do_not_wrap(device):
@@ -247,24 +134,8 @@ def test_halves_in_whole_blocks_of_many_sums(changes, config, queue, rng):
     check(rng, problem, "packed", config, queue)
 
 
-@pytest.mark.full
-def test_halves_of_gelu_after_several_steps(queue, rng):
-    problem = GemmProblem(9, 20, 21, np.dtype("float16"), bias="row", activation="gelu")
-    check(rng, problem, "packed", PLAIN, queue)
-
-
 def test_panels_that_no_index_reaches_are_not_packed_ahead():
     """Of 17 columns and panels of 64, B takes four times its memory, past what 32 bits index."""
     wide = {**PLAIN, "VECTORS": 4, "VECTOR_WIDTH": 16, "PACK_B": "ahead"}
     for k, packed in ((1 << 25, "ahead"), (1 << 26, "panel"), (1 << 27, "ahead")):
         assert Form.of(GemmProblem(16, 17, k), Config(wide)).pack_b == packed
-
-
-def test_blocks_of_sums_fill_the_columns_that_there_are(rng, queue):
-    """Five vectors of columns are computed as five, not as six or eight."""
-    for n, shape in ((80, (5, 5)), (400, (5, 5)), (1000, (8, 3)), (64, (6, 4)), (96, (8, 3))):
-        form = built_in(GemmProblem(4000, n, 300), cpu())
-        assert (form.rows, form.vectors) == shape
-    assert built_in(GemmProblem(4000, 40, 300), cpu(vector_bytes=32)).vectors <= 3
-    problem = GemmProblem(13, 77, 19)
-    check(rng, problem, "packed", {"ROWS": 5, "VECTORS": 5, "VECTOR_WIDTH": 16}, queue)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pyopencl as cl
-import pyopencl.array
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import opencl_lab as ol
 from opencl_lab.lab.ops.gemm.operation import GEMM
@@ -62,48 +58,6 @@ def test_stacks_broadcast_as_those_of_numpy(trans, side, rng):
         how = {"algorithm": "naive" if trans else "auto", "queue": side.queue}
         result = ol.gemm(*stored, trans_a=trans, trans_b=trans, **how)
         assert_close(side.get(result), right(a, b))
-
-
-@settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(st.data())
-def test_any_stacks_that_broadcast(queue, data):
-    shape = data.draw(st.lists(st.integers(0, 3), max_size=4))
-    ahead = []
-    for _ in range(2):
-        own = [length if data.draw(st.booleans()) else 1 for length in shape]
-        ahead.append(own[data.draw(st.integers(0, len(shape))) :])
-    m, n, k = (data.draw(st.integers(0, 4)) for _ in range(3))
-    rng = np.random.default_rng(data.draw(st.integers(0, 9)))
-    a, b = normal(rng, (*ahead[0], m, k)), normal(rng, (*ahead[1], k, n))
-    views = [
-        x.swapaxes(-1, -2).copy().swapaxes(-1, -2) if data.draw(st.booleans()) else x
-        for x in (a, b)
-    ]
-    assert_close(ol.gemm(*views, algorithm="naive", queue=queue), right(a, b))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("dtype", ["float16", "complex128"])
-def test_types_with_all_that_is_added(dtype, rng, queue, device):
-    if np.dtype(dtype).name in ("float64", "complex128") and not device.capabilities.fp64:
-        pytest.skip("no double precision")
-    real = np.dtype(dtype).kind != "c"
-    a, b = normal(rng, (3, 1, 9, 11), dtype), normal(rng, (2, 11, 8), dtype)
-    c = normal(rng, (3, 2, 9, 8), dtype)
-    for bias, activation in ((normal(rng, 8, dtype), "gelu"), (normal(rng, (9, 1), dtype), "relu")):
-        more = {"alpha": 0.5 if real else 0.5 - 1j, "beta": -2 if real else 1 + 2j}
-        more |= {"bias": bias, "activation": activation if real else None}
-        expected = right(a, b, c=c, **more)
-        assert_close(ol.gemm(a, b, c=c, queue=queue, **more), expected, dtype)
-        there = [cl.array.to_device(queue, x) for x in (a, b, c, bias)]
-        more["bias"] = there[3]
-        result = ol.gemm(*there[:2], c=there[2], **more)
-        assert_close(result.get(), expected, dtype)
 
 
 @pytest.mark.few(2)
@@ -214,15 +168,6 @@ def test_what_is_broadcast_or_transposed_is_not_copied(rng):
     assert bind(a, b, None, **PLAIN, bias=row)[0].stacks == ((4, True, False),)
 
 
-@pytest.mark.full
-def test_repeated_products_are_right(rng, queue):
-    a, b = normal(rng, (4, 6, 5)), normal(rng, (5, 7))
-    wide = np.broadcast_to(b, (3, 4, 5, 7))
-    assert_close(ol.gemm(a, wide, queue=queue), right(a, wide))
-    both = np.broadcast_to(a[0], (2, 6, 5)), np.broadcast_to(b, (2, 5, 7))
-    assert_close(ol.gemm(*both, queue=queue), right(*both))
-
-
 def misaligned(x):
     """Return a copy at an address that is aligned to no element, which nobody may write to."""
     raw = np.frombuffer(b"\0" + x.tobytes(), np.uint8)
@@ -254,30 +199,6 @@ def test_any_layout_of_a_stack(layout, rng, queue):
         out = change(np.zeros_like(c))
         assert ol.gemm(change(a), b, beta=2, c=c, out=out, queue=queue) is out
         assert_close(out, expected)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("view", ["swapped", "part", "offset"])
-def test_any_layout_of_a_stack_on_the_device(view, rng, queue):
-    a, b, c = normal(rng, (3, 6, 6)), normal(rng, (6, 6)), normal(rng, (3, 6, 6))
-    looks = {
-        "swapped": (lambda x: x.swapaxes(-1, -2), lambda d: d.transpose((0, 2, 1))),
-        "part": (lambda x: np.repeat(x, 2, 1), lambda d: d[:, ::2]),
-        "offset": (lambda x: np.concatenate([x[:1], x]), lambda d: d[1:]),
-    }
-    store, look = looks[view]
-    stored = [cl.array.to_device(queue, np.ascontiguousarray(store(x))) for x in (a, c)]
-    seen_a, seen_c = map(look, stored)
-    there_b = cl.array.to_device(queue, b)
-    expected = right(a, b, beta=0.5, c=c)
-    assert_close(ol.gemm(seen_a, there_b, beta=0.5, c=seen_c).get(), expected)
-    out = cl.array.zeros(queue, (3, 6, 6), np.float32)
-    assert ol.gemm(seen_a, there_b, beta=0.5, c=seen_c, out=out) is out
-    assert_close(out.get(), expected)
-    assert ol.gemm(seen_a, there_b, beta=0.5, c=seen_c, out=seen_c) is seen_c
-    plain = cl.array.zeros(queue, (3, 6, 6), np.float32)
-    one = cl.array.to_device(queue, np.eye(6, dtype=np.float32))
-    assert_close(ol.gemm(seen_c, one, out=plain).get(), expected)
 
 
 @pytest.mark.parametrize("which", ["a", "c", "bias", "overlap"])
@@ -312,14 +233,3 @@ def test_more_products_and_rows_than_a_grid_may_have(algorithm, rng, queue):
     if algorithm == "naive":
         tall = ol.gemm(a, b[0], algorithm=algorithm, config=config, queue=queue)
         assert_close(tall, right(a, b[0]))
-
-
-def test_prepared_calls_take_a_stack_and_a_bias(rng, queue):
-    a, b, bias = normal(rng, (3, 4, 5)), normal(rng, (5, 6)), normal(rng, 6)
-    prepared = ol.prepare("gemm", a, b, bias=bias, activation="relu", queue=queue)
-    for _ in range(2):
-        assert_close(prepared(a, b), right(a, b, bias=bias, activation="relu"))
-        bias += 1  # it is data, and read at each call
-    out = np.empty((3, 4, 6), np.float32)
-    assert prepared(a, b, out=out) is out
-    assert_close(out, right(a, b, bias=bias, activation="relu"))

@@ -10,7 +10,7 @@ import pytest
 from gemm_checks import assert_product, assert_right, generated, matrices
 
 import opencl_lab as ol
-from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.ops.gemm.host import panels, streamed
 from opencl_lab.ops.gemm.host.panels import Panels, panels_of
 from opencl_lab.ops.gemm.problem import GemmProblem
@@ -80,7 +80,7 @@ def test_a_product_that_fits_overlaps_with_copies(seen, own_memory, rng, monkeyp
     monkeypatch.setattr(panels, "LENGTHS", (64,))
     device = session_of(own_memory).device
     problem = GemmProblem(300, 170, 90)
-    found = panels_of(problem, device, "naive", None, math.inf, least=1000)
+    found = panels_of(problem, device, "naive", None, math.inf)
     assert (found.kept, found.counts) == ("ab", (5, 3, 1))
     monkeypatch.setattr(streamed, "panels_of", lambda *given: found)
     a, b, _ = matrices(rng, 300, 170, 90)
@@ -105,16 +105,6 @@ def test_types_and_layouts(seen, limit, rng):
     assert len(seen) == 2
 
 
-def test_half_and_complex_numbers(device, seen, limit, rng):
-    for dtype in ("float16", "complex64"):
-        problem = GemmProblem(190, 210, 170, np.dtype(dtype), bias="row")
-        inputs = generated(rng, problem)
-        limit(60_000 * problem.dtype.itemsize)
-        result = streamed.multiply_streamed(problem, inputs, None, **NAIVE)
-        assert_right(result, problem, inputs)
-    assert len(seen) == 2 and all(item.counts[2] == 1 for item in seen)
-
-
 def test_sums_of_half_numbers_are_not_cut(device):
     problem = GemmProblem(64, 64, 100_000, np.dtype(np.float16))
     with pytest.raises(InvalidProblem, match=r"too few for .* allow more"):
@@ -136,8 +126,9 @@ def test_what_is_not_read_is_not_sent(seen, limit, rng):
 @pytest.mark.parametrize("share", [0.8, 0.03])
 def test_stacks_go_in_parts(stacks, share, seen, limit, rng):
     problem = GemmProblem(
-        90, 70, 80, ONE, 1.5, 0.5, batch=math.prod(item[0] for item in stacks), stacks=stacks
-    )
+        90, 70, 80, ONE, 1.5, 0.5, batch=math.prod(item[0] for item in stacks), stacks=stacks,
+        bias="column", activation="relu",
+    )  # fmt: skip
     inputs = generated(rng, problem)
     nbytes = sum(array.nbytes for array in inputs.values()) + inputs["c"].nbytes
     limit(share * nbytes + 20_000)
@@ -219,61 +210,9 @@ def test_a_comparison_says_how_it_is_made(limit, seen):
     assert not any(is_device_array(item) for item in seen)
 
 
-def test_a_large_result_of_small_factors(limit, rng):
-    a, b, _ = matrices(rng, 900, 700, 1)
-    limit(1_500_000)  # of 2.5 MB
-    assert_product(ol.gemm(a, b, **NAIVE), a, b)
-    rows = ol.compare("gemm", algorithms="naive", against="none", repeats=1, m=900, n=700, k=1)
-    assert rows[0].ok and "tiles of" in rows[0].note
-
-
 def test_integers_by_parts_of_k_wrap_around(seen, limit, rng):
     limit(40_000)
     a = rng.integers(-128, 127, (60, 3000), np.int8)
     b = rng.integers(-128, 127, (3000, 70), np.int8)
     np.testing.assert_array_equal(ol.gemm(a, b, **NAIVE), a @ b)
     assert seen
-
-
-def test_public_calls_of_stacks_and_halves(seen, limit, rng):
-    limit(150_000)
-    a = rng.uniform(-1, 1, (3, 1, 90, 80)).astype("f2")
-    b = rng.uniform(-1, 1, (5, 80, 70)).astype("f2")
-    bias = rng.uniform(-1, 1, 70).astype("f2")
-    out = np.zeros((3, 5, 90, 70), "f2")
-    assert ol.gemm(a, b, bias=bias, activation="relu", out=out, **NAIVE) is out
-    right = np.maximum(a.astype(float) @ b + bias, 0)
-    assert seen and abs(out - right).max() < 2e-3 * right.max()
-
-
-@pytest.mark.parametrize("config", [5, {"WG_M": []}, {"WG_M": 5000}, {"nothing": 1}])
-def test_a_wrong_config_is_refused(config, seen, limit):
-    limit(100_000)
-    a = np.ones((300, 300), "f4")
-    with pytest.raises(InvalidConfig):
-        ol.gemm(a, a, algorithm="naive", config=config)
-    assert not seen
-
-
-@pytest.mark.parametrize("shapes", [((0, 9), (9, 9)), ((9, 9), (9, 0)), ((0, 3, 9), (9, 9))])
-def test_nothing_to_multiply_needs_no_tiles(shapes, seen, limit):
-    limit(100)
-    a, b = (np.ones(shape, np.float32) for shape in shapes)
-    assert ol.gemm(a, b).shape == (a @ b).shape
-    assert not seen
-
-
-def test_a_limit_that_would_take_minutes_is_refused(device, limit):
-    one = panels.MOST_ITERATIONS
-    with pytest.raises(InvalidProblem, match=r"too few .* allow more"):
-        panels_of(GemmProblem(one, 2, 100), device, "naive", None, 100, least=1)
-    found = panels_of(GemmProblem(one, 2, 100), device, "naive", None, 1 << 20, least=1)
-    assert math.prod(found.counts) <= panels.MOST_ITERATIONS
-
-
-def test_fewer_tiles_than_slots_for_results(seen, limit, monkeypatch):
-    a, b = np.full((64, 64), np.nan, np.float32), np.ones((64, 16), np.float32)
-    monkeypatch.setattr(panels, "ITERATION_BYTES", 1 << 20)  # few and large ones
-    limit(15_000)  # where a and b are not read, only tiles of the result need room
-    assert not ol.gemm(a, b, alpha=0, **NAIVE).any()
-    assert math.prod(seen[0].counts) <= 2

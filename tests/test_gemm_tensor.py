@@ -14,10 +14,9 @@ from opencl_lab.core.errors import BuildError, InvalidConfig
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.template import render
 from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.ops.gemm.tensor.algorithm import Tensor
-from opencl_lab.ops.gemm.tensor.space import tile
 from opencl_lab.runtime import ptx
-from opencl_lab.runtime.programs import Programs
 
 HOPPER = replace(
     NVIDIA,
@@ -79,19 +78,6 @@ def test_built_in_configurations_fit_and_render(kind, gpu):
         assert ptx.is_specific(text) == groups == ("wgmma" in text)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids="-".join)
-@pytest.mark.parametrize("sizes", [(100, 200, 304), (256, 256, 16384)], ids=["one slice", "slices"])
-def test_search_spaces_hold_hundreds_of_points(kind, sizes):
-    problem = problem_of(kind, *sizes)
-    points = list(ALGORITHM.search_space(problem, HOPPER))
-    assert 100 < len(points) < 2000
-    assert {point["PACK"] for point in points} == ({0, 1} if kind[0] == "float16" else {1})
-    for point in points[:: len(points) // 13]:
-        plan = ALGORITHM.plan(problem, point, HOPPER)
-        check_plan(plan, HOPPER)
-        assert all(render(launch.template, launch.params).text for launch in plan.launches)
-
-
 def test_aligned_halves_are_read_where_they_lie():
     """One launch and no scratch memory; where packing costs less than it gains, it is done."""
     for sizes, launches in (((1000, 512, 256), 1), ((1001, 512, 260), 2), ((3000, 3000, 3000), 2)):
@@ -136,36 +122,39 @@ def test_probes_of_matrix_units_render(units, element):
         assert ("wgmma.mma_async" in text) == (units == "warpgroup")
 
 
-def test_warps_need_no_other_parameter():
-    """A configuration for warps stands although halves in place are the default."""
-    problem = problem_of(KINDS[0], k=304)
-    config = ALGORITHM.configure(problem, HOPPER, WARPS)
-    assert len(ALGORITHM.plan(problem, config, HOPPER).launches) == 2
+@pytest.mark.parametrize(
+    ("shape", "dtype", "gpu", "pays"),
+    [
+        ((64, 4096, 4096), "float16", AMPERE, True),
+        ((512, 512, 512), "float16", AMPERE, False),
+        ((512, 512, 512), "float16", HOPPER, True),
+        ((512, 516, 512), "float16", HOPPER, False),
+        ((16, 4095, 4095), "float16", HOPPER, False),
+        ((4096, 4096, 8), "float16", HOPPER, False),
+        ((1000, 1000, 1000), "float64", HOPPER, True),
+        ((256, 256, 16384), "float64", HOPPER, False),
+        ((1000, 1000, 1000), "float64", AMPERE, False),
+    ],
+)
+def test_they_are_taken_where_work_fills_them(shape, dtype, gpu, pays):
+    problem = GemmProblem(*shape, np.dtype(dtype))
+    assert (GEMM_SOLVER.choose(problem, gpu).name == "tensor") == pays
+    assert "tensor" in GEMM_SOLVER.promising(problem, gpu)
+    assert GEMM_SOLVER.choose(GemmProblem(1, *shape[1:], np.dtype(dtype)), gpu).name == "gemv"
 
 
 def test_few_tiles_split_k():
-    """So that all units have a slice; slices have no fewer than some steps, and none is empty."""
-    for sizes, most in (((64, 64, 65536), 64), ((64, 4096, 4096), 4)):
-        problem = problem_of(KINDS[0], *sizes)
-        config = ALGORITHM.default_config(problem, HOPPER)
-        assert 1 < config["SPLITS"] <= most
-        plan = ALGORITHM.plan(problem, config, HOPPER)
-        (launch,) = plan.launches
-        assert launch.global_size[2] == launch.arguments["splits"]
-        tile_m, tile_n = tile(config)
-        tiles = -(-problem.m // tile_m) * -(-problem.n // tile_n)
-        partial, arrived = plan.by_name["partial"], plan.by_name["arrived"]
-        assert partial.nbytes == 4 * tiles * config["SPLITS"] * tile_m * tile_n
-        assert (arrived.role, arrived.shape) == ("zeros", (tiles,))
-    steps = 10
-    problem = problem_of(KINDS[0], 64, 64, 64 * steps)
-    for splits, share in ((3, 4), (4, 3), (6, 2), (16, 1)):
+    """So that all units have a slice; none is empty."""
+    problem = problem_of(KINDS[0], 64, 64, 65536)
+    config = ALGORITHM.default_config(problem, HOPPER)
+    assert 1 < config["SPLITS"] <= 64
+    (launch,) = ALGORITHM.plan(problem, config, HOPPER).launches
+    assert launch.global_size[2] == launch.arguments["splits"]
+    problem = problem_of(KINDS[0], 64, 64, 64 * 10)
+    for splits, share, number in ((3, 4, 3), (4, 3, 4), (6, 2, 5), (16, 1, 10)):
         config = ALGORITHM.default_config(problem, HOPPER).replace(SPLITS=splits)
         given = ALGORITHM.plan(problem, config, HOPPER).launches[0].arguments
-        assert given["slice_steps"] == share
-        assert given["splits"] == -(-steps // share)
-    large = problem_of(KINDS[0], 4096, 4096, 4096)
-    assert ALGORITHM.default_config(large, HOPPER)["SPLITS"] == 1
+        assert (given["slice_steps"], given["splits"]) == (share, number)
 
 
 def test_slices_need_writes_that_others_see():
@@ -179,11 +168,6 @@ def test_slices_need_writes_that_others_see():
     doubles = problem_of(KINDS[3], 64, 64, 65536)
     config = ALGORITHM.default_config(doubles, HOPPER).replace(SPLITS=8)
     assert ALGORITHM.plan(doubles, config, HOPPER).launches[1].global_size[2] == 1
-
-
-def test_few_rows_take_low_tiles():
-    config = ALGORITHM.default_config(problem_of(KINDS[0], 64, 8192, 8192), HOPPER)
-    assert (config["BLOCK_M"], config["GROUPS_M"]) == (64, 1)
 
 
 def test_larger_products_take_larger_tiles():
@@ -253,29 +237,3 @@ def test_marked_instructions_come_into_force():
     assert ptx.specific_ptx(changed) == changed
     with pytest.raises(BuildError, match="the driver gives no PTX for sm_90"):
         ptx.specific_ptx(text.replace(b".target sm_90", b".target sm_80"))
-
-
-def test_programs_with_marked_instructions_are_loaded_again(monkeypatch):
-    made = []
-
-    class Program:
-        def __init__(self, context, *what):
-            self.what = what
-            made.append(self)
-
-        def build(self, options=()):
-            self.options = options
-            return self
-
-        def get_info(self, name):
-            return [b".target sm_90\n//sm_90a: wgmma.y;\n\0"]
-
-    monkeypatch.setattr(ptx.cl, "Program", Program)
-    monkeypatch.setenv("OCLAB_BINARIES", "off")
-    programs = Programs("context", replace(HOPPER, handle="device"))
-    again = programs._built('asm("//sm_90a: wgmma.y;");', ["-w"])
-    assert made[1:] == [again]
-    assert made[0].what == ('asm("//sm_90a: wgmma.y;");',)
-    assert again.what == (["device"], [b".target sm_90a\nwgmma.y;\n"])
-    assert programs._built("plain text of a kernel", []) is made[2]
-    assert not ptx.is_specific("plain text of a kernel")

@@ -46,8 +46,6 @@ from opencl_lab.lab.doctor.examine import Finding
 from opencl_lab.lab.files import PICTURES, read_array, read_stored
 from opencl_lab.lab.files.blocks import NpyFile
 from opencl_lab.lab.ops.gemm.operation import GEMM
-from opencl_lab.ops.gemm.host import hybrid
-from opencl_lab.ops.gemm.host.hybrid import Model, TimedProduct
 from opencl_lab.selftest import verdicts
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import entry_of
@@ -124,9 +122,7 @@ def test_named_temporary_files_are_where_others_cannot_replace_them():
 
 
 DEVICE = replace(GPU, name="Shared", capabilities=Capabilities(local_memory=1 << 15))
-SINGLE = np.dtype(np.float32)
 FINDINGS = [Finding("local_memory", "local memory", "ok", "", 1 << 40)]
-MODEL = Model(SINGLE, (TimedProduct(8, 8, 8, 1.0),))
 MEASURED = {
     "doctor": (
         lambda: probed.probe_file(DEVICE.key),
@@ -137,11 +133,6 @@ MEASURED = {
         lambda: verdicts.verdict_file(DEVICE),
         lambda: verdicts.keep(DEVICE, {verdicts.DEVICE: verdicts.Verdict(digest="")}),
         lambda: bool(verdicts.kept(DEVICE)),
-    ),
-    "hybrid": (
-        lambda: hybrid.model_file(DEVICE, SINGLE),
-        lambda: hybrid._store(DEVICE, SINGLE, (MODEL, MODEL)),
-        lambda: hybrid._read(DEVICE, SINGLE) is not None,
     ),
 }
 """Where measurements are, what stores them, and whether they are believed."""

@@ -73,27 +73,6 @@ def test_the_verdict_is_by_the_error_over_its_bound(name, options, rng):
         assert not judge(unlike).ok and judge(unlike).error_over_bound == np.inf
 
 
-@pytest.mark.parametrize("name", ["gemm", "conv2d", "dft"])
-def test_the_error_over_its_bound_grows_with_the_error(name):
-    judge, right = judged(name, CASES[name][0])
-    middle = np.unravel_index(right.size // 2, right.shape)
-    shares = []
-    for factor in (1e-5, 1e-4, 1e-3):
-        changed = right.copy()
-        changed[middle] += factor * np.abs(right).max()
-        shares.append(judge(changed).error_over_bound)
-    assert shares[1] == pytest.approx(10 * shares[0], rel=0.2)
-    assert shares[2] == pytest.approx(10 * shares[1], rel=0.02)
-
-
-def test_exact_operations_have_no_small_errors():
-    judge, right = judged("sort", {"n": 100, "dtype": "int64"})
-    for place in (0, 50, 99):
-        changed = right.copy()
-        changed[0, place] ^= 1
-        assert judge(changed).error_over_bound == np.inf
-
-
 @pytest.mark.parametrize("few", [0.0, 1.0])
 @pytest.mark.parametrize("transforms", [False, True])
 def test_the_share_of_a_convolution_is_the_largest_of_all_values(few, transforms, monkeypatch, rng):
@@ -119,22 +98,6 @@ def test_the_share_of_a_convolution_is_the_largest_of_all_values(few, transforms
         found = tolerance.compare(problem, inputs, right, given)
         assert found.error_over_bound == pytest.approx(largest, rel=1e-5)
         assert 0.05 < largest < 20
-
-
-def test_sums_of_many_terms_are_not_formed_one_by_one(monkeypatch, rng):
-    """A filter of a million weights would make each take as long as a thousand others."""
-    problem = Conv2dProblem(9, 9, 201, 201, mode="full")
-    inputs = CONV2D.generate(problem, 1)
-    right = CONV2D.expected(problem, inputs)["result"]
-    given = right.copy()
-    given.reshape(-1)[:: right.size // 300] *= np.float32(1 + 1e-5)
-    gathered = []
-    each = tolerance.magnitudes
-    monkeypatch.setattr(
-        tolerance, "magnitudes", lambda *a: gathered.append(a[2].size * 201 * 201) or each(*a)
-    )
-    assert tolerance.compare(problem, inputs, right, given).error_over_bound > 0
-    assert sum(gathered) <= tolerance.FEW_PRODUCTS
 
 
 def test_products_are_judged_in_all_of_their_parts(monkeypatch):

@@ -52,7 +52,7 @@
  * INDEX_T          unsigned type that counts the elements of the largest array
  * EPILOGUE         `Epilogue` of opencl_lab/ops/gemm/launches.py: C, bias, activation
  * STACKS           dimensions of the stack of products, 0 for a single product
- * TILE_A, TILE_B   `StagedTile` of opencl_lab/ops/gemm/blocked/staging.py: tiles in local memory, and
+ * TILE_A, TILE_B   `StagedTile` of opencl_lab/ops/gemm/blocked/algorithm.py: tiles in local memory, and
  *                  how they are loaded
  * WORK_M, WORK_N   rows and columns of the result that an item owns
  * WG_M, WG_N       items of a group along the rows and the columns

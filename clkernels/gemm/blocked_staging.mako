@@ -18,7 +18,7 @@
 ## element         the `Element` of the product
 ## aligned, most   whether vectors in memory are aligned; how many real numbers a built-in function
 ##                 takes at once if not
-## tile            a `StagedTile` of opencl_lab/ops/gemm/blocked/staging.py
+## tile            a `StagedTile` of opencl_lab/ops/gemm/blocked/algorithm.py
 ##
 ## Source: own. The caller declares a, b, a_tile, b_tile, item, first_row, first_column, m, n, k. Cost:
 ## an instruction a load where vectors are aligned; vloadN is one an element on some GPUs.

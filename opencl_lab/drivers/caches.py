@@ -65,7 +65,6 @@ SECTIONS: dict[str, Callable[[Path], bool]] = {
     "binaries": _is_binary,
     "c": _is_library,
     "doctor": _is_record,
-    "hybrid": _is_record,
     "pocl": _is_of_pocl,
     "selftest": _is_record,
 }

@@ -21,7 +21,7 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem, LaunchError
 from opencl_lab.core.kernels import NO_DOUBLE, is_wide
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
-from opencl_lab.ops.estimates import on_threads
+from opencl_lab.ops.estimates import Estimates
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.execute import Execution
@@ -29,18 +29,9 @@ from opencl_lab.selftest import trust
 from opencl_lab.selftest.verdicts import Family
 from opencl_lab.tuned import database
 
-__all__ = [
-    "AUTO",
-    "Algorithm",
-    "Problem",
-    "Registry",
-    "Solver",
-    "made",
-]
+__all__ = ["AUTO", "Algorithm", "Problem", "Registry", "Solver", "made"]
 
 AUTO = "auto"
-MOST_SERIAL_US = 2000.0
-"""Longest time of a call in the calling thread, which Ctrl-C and other threads wait for."""
 trust.handler = "opencl_lab.ops.selftest:SelfTest"
 
 
@@ -157,7 +148,7 @@ class Algorithm(ABC, Generic[P]):
         Raises
         ------
         InvalidConfig
-            If the space of this algorithm does not allow the result, or `values` is no mapping.
+            If the space does not allow the result, or `values` is no mapping.
         """
         if values is not None and not isinstance(values, Mapping):
             raise InvalidConfig(f"config must map parameters to values, not be {values!r}")
@@ -219,7 +210,7 @@ class Algorithm(ABC, Generic[P]):
 Registry: TypeAlias = Mapping[str, str | Algorithm[Any]]
 
 
-class Solver(ABC, Generic[P]):
+class Solver(Estimates[P], Generic[P]):
     """Solves the problems of one operation: its algorithms, and how one is chosen and run."""
 
     name: ClassVar[str]
@@ -230,9 +221,6 @@ class Solver(ABC, Generic[P]):
     """Names that stand for several algorithms each; see `ranked`."""
     choices: ClassVar[Mapping[str, str]] = {}
     """Further names that the public function accepts as `algorithm`, with their meanings."""
-    multiples: ClassVar[Mapping[str, float]] = {}
-    """Algorithms that the estimates of small calls do not fit, with their times on a thread as
-    multiples of these, which are for what ``auto`` takes."""
     tunable: ClassVar[bool] = True
     """Whether tuned configurations are looked for, under the name of this solver."""
 
@@ -327,41 +315,19 @@ class Solver(ABC, Generic[P]):
             why.append("take another device (see `oclab devices`) or single precision")
         raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(why)}")
 
-    def serial_us(self, problem: P) -> float:
-        """Return the estimated microseconds of kernels on one thread; infinite for all threads.
-
-        It is for `side`, which compares it with `parallel_us`; see `opencl_lab.ops.estimates`.
-        """
-        return math.inf
-
-    def parallel_us(self, problem: P, units: int) -> float:
-        """Return the estimated microseconds on `units` threads, without the launch and the wait."""
-        return self.serial_us(problem) / units
-
-    def estimates_us(self, problem: P, units: int, algorithm: str = AUTO) -> tuple[float, float]:
-        """Return the estimated microseconds of an algorithm on one thread, and on `units`."""
-        alone, together = self.serial_us(problem), self.parallel_us(problem, units)
-        if algorithm not in self.multiples:
-            return alone, together
-        more = (self.multiples[algorithm] - 1) * alone
-        return alone + more, together + on_threads(more, units)
-
     def side(self, problem: P, device: Device, algorithm: str = AUTO) -> Device:
         """Return where a call on host arrays is faster: a device, or its serial side."""
         serial = device.serial_side
         if serial is None:
             return device
         costs = device.small_calls(self.name)
-        alone, parallel = self.estimates_us(problem, device.compute_units, algorithm)
-        together = costs.wait_us + costs.slowness * parallel
-        if costs.slowness * alone > min(together, MOST_SERIAL_US) or algorithm in self.choices:
+        alone = self.is_faster_alone(problem, device.compute_units, costs, algorithm)
+        if not alone or algorithm in self.choices:
             return device
         try:
             self.choose(problem, serial, algorithm)
-        except LaunchError:  # it is wrong there
+        except (InvalidConfig, LaunchError):  # there is none there, or it is wrong
             return device
-        except InvalidConfig:
-            return serial if algorithm in self.groups else device
         return serial
 
     def plan(
@@ -371,13 +337,7 @@ class Solver(ABC, Generic[P]):
         algorithm: str = AUTO,
         config: Mapping[str, Any] | None = None,
     ) -> Plan:
-        """Return the plan that `run` would execute on a device, configured by `configure`.
-
-        Raises
-        ------
-        InvalidConfig
-            As `choose` and `Algorithm.configure`.
-        """
+        """Return the plan that `run` would execute on a device, configured by `configure`."""
         chosen = self.choose(problem, device, algorithm)
         return chosen.plan(problem, chosen.configure(problem, device, config), device)
 

@@ -91,8 +91,7 @@ def gemm(
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``gemm``, of which ``"naive"`` and
         ``"tiled"`` multiply integers; or ``"hybrid"``: host arrays are multiplied by NumPy's BLAS
-        if that is expected to be faster, according to measurements of both sides (made at the
-        first such call, which takes some seconds longer).
+        if that is faster; the first such call for a problem times both sides.
     config : mapping, optional
         Kernel parameters that replace the default ones.
     out : array, optional
@@ -162,9 +161,7 @@ def gemm(
     if result is None and (algorithm == HYBRID or nbytes >= LARGE):
         from opencl_lab.ops.gemm.host.dispatch import multiply_by_blas_or_in_parts
 
-        result, how["algorithm"] = multiply_by_blas_or_in_parts(
-            problem, inputs, place, **how, function=gemm
-        )
+        result, how["algorithm"] = multiply_by_blas_or_in_parts(problem, inputs, place, **how)
     if result is None:
         result = GEMM_SOLVER.run(problem, inputs, out={"result": place}, **how).outputs["result"]
     if target is not None:

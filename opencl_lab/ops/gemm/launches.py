@@ -38,6 +38,10 @@ class Product(Algorithm[GemmProblem]):
         reason = self.lacks_type(problem, device)
         return reason or (lacks_barriers(device) if self.synchronises else None)
 
+    def pays(self, problem: GemmProblem, device: Device) -> bool:
+        """Return whether an algorithm for units that few devices have is faster than all others."""
+        return False
+
     def lacks_type(self, problem: GemmProblem, device: Device) -> str | None:
         """Return why the numbers cannot be multiplied, or None if they can."""
         if problem.is_integer and not self.takes_integers:

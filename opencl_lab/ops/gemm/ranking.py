@@ -2,16 +2,18 @@
 
 These are rules and not a model of times, as few things decide. A product with few rows or columns
 is bound by memory, so one read of the matrix is best, until its sums no longer fit registers.
-Matrix units need whole tiles. Otherwise there is one best algorithm for each kind of device. All
-numbers were measured with ``oclab bench gemm --shapes standard --algorithm ...``, on an NVIDIA H200
-and on Intel Xeons of 2 and of 16 cores; those of `direct` and of one thread on an AMD EPYC (Zen 5).
+Units that few devices have come next, where the algorithm for them says that it pays. Otherwise
+there is one best algorithm for each kind of device. All numbers were measured with ``oclab bench
+gemm --shapes standard --algorithm ...``, on an NVIDIA H200 and on Intel Xeons of 2 and of 16 cores;
+those of `direct` and of one thread on an AMD EPYC (Zen 5).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import is_one_thread
-from opencl_lab.ops.gemm.in_place import reads_in_place
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.thin.lines import is_along, is_other_along, side_of
 
@@ -36,14 +38,6 @@ LARGE, FEW_OF_LARGE = 1 << 23, 16
 CPU more than another read."""
 MATRIX = 1 << 12
 """Least elements of a matrix of a stack that are worth starting a group, or an item of a CPU."""
-TILE, HALF_TILE = 128, 64
-"""Rows and columns that fill tiles of the matrix units, and those for float16."""
-UNITS, UNITS_DOUBLE = 1 << 28, 200 << 20
-"""Multiplications from which matrix units pay, as packing costs a launch, and those in float64."""
-FEW_UNPACKED, FEW_OF_STACKS, LEAST_DEPTH, UNPACKED = 16, 32, 32, 1 << 25
-"""Where nothing is packed: least rows and columns, those of stacks, least k, multiplications."""
-RESULTS_DOUBLE = 1 << 18
-"""Elements of all results that keep matrix units busy in float64 where k is not split."""
 IN_CACHE = 1 << 21
 """Bytes of both factors from which the caches of a CPU's core do not hold what it reads of them, so
 that packing pays."""
@@ -53,35 +47,23 @@ COLUMNS_ALONE, ROWS_ALONE, ROWS_COPIED_ALONE = (1, 6, 12), (1, 1, 4), (4, 12, 12
 """Most columns, or rows, with which one read of the matrix is the fastest on one thread: if it has
 fewer than `MATRIX` elements, fewer than `CACHED`, and more. The last are rows of real numbers, for
 matrices that `direct` would copy."""
-SMALL = 1 << 24
-"""Multiplications up to which a textbook algorithm may be the fastest."""
 
 
-def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
-    """Return names of algorithms, the fastest first; some may not support the problem."""
+def ranked(problem: GemmProblem, device: Device, special: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return names of algorithms, the fastest first; some may not support the problem.
+
+    `special` ones are for units that the device has, and pay.
+    """
     if problem.is_integer:
         few = device.kind == "cpu" or min(problem.m, problem.n) <= FEW
         return ("direct", *(("naive", "tiled") if few else ("tiled", "naive")))
     general = ("packed", "blocked") if device.kind == "cpu" else ("blocked", "tiled")
-    names = [*general, "gemv", "naive", "tiled", "tensor"]
+    names = [*special, *general, "gemv", "naive", "tiled"]
     if device.kind == "cpu" and _is_small(problem, device):
         names.insert(0, "direct")
     if _is_few(problem, device):
         names.insert(0, "gemv")
-    elif _fills_units(problem, device):
-        names.insert(0, "tensor")
     return tuple(dict.fromkeys(names))
-
-
-def promising(problem: GemmProblem, device: Device) -> tuple[str, ...]:
-    """Return the algorithms without the textbook ones, which are far from the fastest.
-
-    For small products all are returned, as they are about equally fast.
-    """
-    names = ranked(problem, device)
-    if problem.m * problem.n * problem.k * problem.batch <= SMALL:
-        return names
-    return tuple(name for name in names if name not in ("naive", "tiled"))
 
 
 def _is_small(problem: GemmProblem, device: Device) -> bool:
@@ -127,16 +109,3 @@ def _most_few(problem: GemmProblem) -> int:
     if is_other_along(problem):
         return FEW_ALONG
     return FEW_TURNED_LARGE if large else FEW_TURNED
-
-
-def _fills_units(problem: GemmProblem, device: Device) -> bool:
-    few, results = min(problem.m, problem.n), problem.m * problem.n * problem.batch
-    work, size = results * problem.k, problem.dtype.itemsize
-    if size == 8:
-        enough = work >= UNITS_DOUBLE and results >= RESULTS_DOUBLE
-        return device.has_double_units and few >= TILE and enough
-    least = FEW_UNPACKED if problem.batch == 1 else FEW_OF_STACKS
-    in_place = few >= least and problem.k >= LEAST_DEPTH and work >= UNPACKED
-    if in_place and reads_in_place(problem, device):
-        return True
-    return few >= (HALF_TILE if size == 2 else TILE) and work >= UNITS

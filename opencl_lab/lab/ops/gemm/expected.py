@@ -18,7 +18,7 @@ from opencl_lab.lab.measuring.difference import (
 from opencl_lab.lab.ops.gemm.freivalds import TF32
 from opencl_lab.lab.ops.gemm.references import gelu
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.ops.gemm.factors import factors
+from opencl_lab.ops.gemm.host.blas import factors
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 Array = np.ndarray[Any, Any]

@@ -21,16 +21,13 @@ from opencl_lab.lab.ops.gemm.calls import CALLS
 from opencl_lab.lab.ops.gemm.expected import compare, expected_result
 from opencl_lab.lab.ops.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.lab.ops.gemm.references import blas_gemm, check_plain, torch_gemm
-from opencl_lab.lab.ops.gemm.shapes import SHAPES
 from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference, MpiReference
 from opencl_lab.lab.reference.mpi import no_mpi
 from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.lab.reference.threads import blas_threads, no_blas_control
 from opencl_lab.ops.gemm.bind import bind, refuse_types, result_shape
-from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.host.dispatch import how_made
-from opencl_lab.ops.gemm.in_place import ALIGNED_HALVES, row_lengths
 from opencl_lab.ops.gemm.problem import (
     ACTIVATIONS,
     BIASES,
@@ -43,6 +40,39 @@ from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
 CHUNK = 1 << 22
 """Number of elements that `Gemm.compare` compares together."""
+HALVES = 8
+"""Elements of float16 in a vector of 16 bytes."""
+SHAPES: tuple[tuple[int, int, int], ...] = (
+    # small
+    (1, 1, 1), (2, 3, 4), (8, 8, 8), (16, 16, 16), (31, 33, 35), (32, 32, 32), (64, 64, 64),
+    (100, 100, 100), (127, 127, 127), (128, 128, 128),
+    # square
+    (200, 200, 200), (255, 255, 255), (256, 256, 256), (384, 384, 384), (500, 500, 500),
+    (512, 512, 512), (777, 777, 777), (1000, 1000, 1000), (1024, 1024, 1024), (1537, 1537, 1537),
+    (2000, 2000, 2000), (2048, 2048, 2048), (3001, 3001, 3001),
+    # one row
+    (1, 100, 100), (1, 1000, 1000), (1, 1024, 1024), (1, 4096, 4096), (1, 3001, 4097),
+    (1, 8192, 1000), (1, 1000, 8192), (1, 8192, 8192),
+    # one column
+    (100, 1, 100), (1000, 1, 1000), (1024, 1, 1024), (4096, 1, 4096), (3001, 1, 4097),
+    (8192, 1, 1000), (1000, 1, 8192), (8192, 1, 8192),
+    # few rows
+    (2, 4096, 4096), (4, 1000, 3001), (7, 2048, 2048), (8, 4096, 4096), (16, 2048, 4096),
+    (33, 3001, 1000), (64, 4096, 4096),
+    # few columns
+    (4096, 2, 4096), (3001, 4, 1000), (2048, 7, 2048), (4096, 8, 4096), (2048, 16, 4096),
+    (1000, 33, 3001), (4096, 64, 1024),
+    # outer products
+    (1000, 1000, 1), (4096, 4096, 1), (1000, 1000, 4), (4096, 4096, 8), (3001, 1000, 16),
+    (2048, 2048, 31), (4096, 4096, 64), (8192, 1000, 32),
+    # long sums
+    (1, 1, 1000), (1, 1, 8192), (3, 5, 8192), (8, 8, 8192), (16, 16, 8192), (32, 32, 8192),
+    (64, 64, 8192), (100, 100, 4097), (127, 129, 8191), (200, 300, 8192),
+    # oblong
+    (127, 1000, 3001), (3001, 127, 1000), (1000, 3001, 127), (512, 4096, 256), (4096, 512, 256),
+    (8192, 100, 100), (100, 8192, 100), (100, 100, 1000), (255, 2049, 513),
+)  # fmt: skip
+"""Shapes that show where a product is slow: rows, columns and the length of sums."""
 FILE_SIZES = ("size", "m", "n", "k", "batch")
 """Options that a user's files determine."""
 
@@ -129,14 +159,15 @@ class Gemm(Operation[GemmProblem]):
     def check_changes(self, problem: GemmProblem) -> tuple[Mapping[str, Any], ...]:
         """Return the cases: for complex matrices without an activation, which they do not have.
 
-        Where matrix units can read rows in place, they can in all cases.
+        Where rows have whole vectors of halves, they have in all cases: kernels may need that.
         """
         if problem.is_complex:
             return tuple({**change, "activation": ""} for change in self.check_cases)
-        if problem.dtype.itemsize > 2 or any(n % ALIGNED_HALVES for n in row_lengths(problem)):
+        rows = problem.shape_a[-1], problem.shape_b[-1]
+        if problem.dtype.itemsize > 2 or any(length % HALVES for length in rows):
             return self.check_cases
         return tuple(
-            {**change, **{name: round_up(change[name], ALIGNED_HALVES) for name in "mnk"}}
+            {**change, **{name: round_up(change[name], HALVES) for name in "mnk"}}
             for change in self.check_cases
         )
 
@@ -154,7 +185,7 @@ class Gemm(Operation[GemmProblem]):
         self, problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any]
     ) -> str:
         """Return the tiles of a product that does not fit; for `hybrid`, the side."""
-        return how_made(problem, device, algorithm, config, gemm)
+        return how_made(problem, device, algorithm, config)
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[GemmProblem, Arrays]:
         """Multiply `a` by `b`, and add `c` where beta is not 0; in `dtype` if that is given."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
+import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.ops.gemm.factors import factors
+from opencl_lab.ops.gemm.host.blas import factors, multiply_by_blas
+from opencl_lab.ops.gemm.problem import FLOAT32
 
+TF32 = "CUPY_TF32"
+"""Environment variable by which CuPy rounds float32 to TF32 in products; read once."""
 CHUNK = 1 << 18
 """Number of elements whose error functions are computed together."""
 
@@ -36,83 +39,25 @@ def check_plain(problem: Any, name: str, stacks: bool = False, numbers: str = "f
 
 
 def array_product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:
-    """Return the result by NumPy or CuPy."""
-    if module is not np:
-        return _in_precision(*_cupy_setting(problem), partial(_product, problem, module, arrays))
-    if problem.dtype.itemsize == 2:
+    """Return the result by NumPy or CuPy, in the precision of the type."""
+    if module is np and problem.dtype.itemsize == 2:
         raise ReferenceUnavailable("NumPy multiplies float16 without BLAS")
-    return _product(problem, module, arrays)
-
-
-def _in_precision(
-    get: Callable[[], Any], put: Callable[[Any], object], value: Any, multiply: Callable[[], Any]
-) -> Any:
-    """Return the result of `multiply` while a setting of a library has a value.
-
-    Calls are timed, so the setting is changed only if it has another value.
-    """
-    before = get()
-    if before == value:
-        return multiply()
-    put(value)
-    try:
-        return multiply()
-    finally:
-        put(before)
-
-
-def _torch_setting(problem: Any, torch: Any) -> tuple[Callable[[], Any], Callable[[Any], Any], Any]:
-    """Return getter, setter and value of PyTorch's setting that allows cuBLAS to use TF32."""
-    matmul = torch.backends.cuda.matmul
-    put = partial(setattr, matmul, "allow_tf32")
-    return partial(getattr, matmul, "allow_tf32"), put, problem.precision == "tf32"
-
-
-def _cupy_setting(problem: Any) -> tuple[Callable[[], Any], Callable[[Any], Any], Any]:
-    """Return the same for CuPy. Its public setting ``CUPY_TF32`` is read only once."""
     tf32 = problem.precision == "tf32"
-    try:
-        home: Any = importlib.import_module("cupy._core._routines_linalg")
-        get, put = (
-            partial(getattr(home, f"{verb}_compute_type"), np.float32) for verb in ("get", "set")
-        )
-        return get, put, home.COMPUTE_TYPE_TF32 if tf32 else home.COMPUTE_TYPE_DEFAULT
-    except (ImportError, AttributeError) as error:
-        if tf32:
-            raise ReferenceUnavailable("this version of CuPy has no setting for TF32") from error
-        return lambda: None, lambda value: None, None
-
-
-def _product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:
-    """Return the result by functions that NumPy and CuPy share."""
-    scalar = problem.dtype.type
-    if problem.depth:
-        a, b = factors(problem, arrays)
-        result = a @ b
-        if problem.alpha != 1:
-            result *= scalar(problem.alpha)
-    else:
-        result = module.zeros(problem.shape, problem.dtype)
-    if problem.beta:
-        result += scalar(problem.beta) * arrays["c"]
-    if problem.bias:
-        result += arrays["bias"][:, None] if problem.bias == "row" else arrays["bias"]
+    if module is not np and problem.dtype == FLOAT32 and tf32 != (os.environ.get(TF32) == "1"):
+        raise ReferenceUnavailable(f"CuPy needs {TF32}={int(tf32)} for this precision")
+    result = multiply_by_blas(problem, arrays, module=module)
     if problem.activation == "relu":
         result = module.maximum(result, 0, out=result)
     elif problem.activation == "gelu":
-        erf = _error_function(module)
+        try:
+            if module is np:
+                erf = importlib.import_module("scipy.special").erf
+            else:
+                erf = importlib.import_module("cupyx.scipy.special").erf
+        except ImportError as error:
+            raise ReferenceUnavailable("gelu needs SciPy's erf; pip install scipy") from error
         result = (0.5 * result * (1 + erf(math.sqrt(0.5) * result))).astype(problem.dtype)
     return result
-
-
-def _error_function(module: Any) -> Any:
-    """Return the error function of SciPy or CuPy for arrays."""
-    try:
-        if module is np:
-            return importlib.import_module("scipy.special").erf
-        return importlib.import_module("cupyx.scipy.special").erf
-    except ImportError as error:
-        raise ReferenceUnavailable("gelu needs SciPy's erf; pip install scipy") from error
 
 
 def gelu(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -143,10 +88,18 @@ def torch_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 def torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
     """Return the result for tensors on any device of PyTorch.
 
-    CUDA devices use TF32 only if the precision is ``tf32``.
+    CUDA devices use TF32 only if the precision is ``tf32``. Calls are timed, so that setting is
+    changed only if it has another value.
     """
-    multiply = partial(_torch_product, problem, torch, tensors)
-    return _in_precision(*_torch_setting(problem, torch), multiply)
+    setting, wanted = torch.backends.cuda.matmul, problem.precision == "tf32"
+    before = setting.allow_tf32
+    if before == wanted:
+        return _torch_product(problem, torch, tensors)
+    setting.allow_tf32 = wanted
+    try:
+        return _torch_product(problem, torch, tensors)
+    finally:
+        setting.allow_tf32 = before
 
 
 def _torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:

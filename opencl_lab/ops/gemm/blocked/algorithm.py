@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from opencl_lab.core.plan import Launch, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
 from opencl_lab.ops.gemm import launches, split_k
 from opencl_lab.ops.gemm.blocked.model import GroupTile, best_tiles, load_widths, reduces_in_launch
-from opencl_lab.ops.gemm.blocked.staging import StagedTile
 from opencl_lab.ops.gemm.launches import vector_width
 from opencl_lab.ops.gemm.problem import GemmProblem
 
@@ -22,6 +21,35 @@ NEIGHBOURS = 32
 """Items that read neighbouring numbers of local memory together: the banks of most devices."""
 UNROLLED = 1024
 """Products per iteration of the inner loop: more overflow the instruction caches of GPUs."""
+
+
+@dataclass(frozen=True)
+class StagedTile:
+    """The tiles of A or of B: TILE_K lines in local memory, each of `extent` elements.
+
+    The items of a group load them `width` elements at once, the same number of loads each.
+    """
+
+    name: str  # of the matrix in OpenCL C
+    size: str  # OpenCL C: rows or columns of the whole matrix
+    first: str  # OpenCL C: the first of them in the tile
+    extent: int  # rows of A, or columns of B, in a tile
+    depth: int  # values of k in a tile
+    items: int  # of a group
+    along: bool  # rows in memory lie along the lines of the tile, and not across
+    conjugated: bool  # elements count by their complex conjugates
+    width: int  # elements of a load
+    line: int  # elements from line to line in local memory: `extent`, and a gap
+
+    @property
+    def loads(self) -> int:
+        """Loads of an item for a tile."""
+        return self.depth * self.extent // self.width // self.items
+
+    @property
+    def beside(self) -> int:
+        """Loads side by side in memory."""
+        return (self.extent if self.along else self.depth) // self.width
 
 
 def _tile(config: Config) -> GroupTile:
@@ -150,15 +178,13 @@ class Blocked(launches.Product):
         return Plan((*buffers, partial), (product, adding))
 
 
-def _lines(problem: GemmProblem, config: Config, device: Device) -> tuple[int, int]:
-    """Return the elements of a line of each tile in local memory, padding included."""
-    tile = _tile(config)
-    gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
-    return tile.rows + gap, tile.columns + gap
+def _gap(problem: GemmProblem, config: Config, device: Device) -> int:
+    """Return the elements between the lines of a tile in local memory."""
+    return config.integer("LOCAL_PAD") * vector_width(problem, device)
 
 
 def _local_bytes(problem: GemmProblem, config: Config, device: Device) -> int:
-    gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
+    gap = _gap(problem, config, device)
     itemsize = problem.sum_type.itemsize
     return _tile(config).local_bytes(config.integer("BUFFERS"), gap, itemsize)
 
@@ -166,7 +192,8 @@ def _local_bytes(problem: GemmProblem, config: Config, device: Device) -> int:
 def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
     """Return the parameters of the template, without those of splitting k."""
     tile, vector = _tile(config), vector_width(problem, device)
-    line_a, line_b = _lines(problem, config, device)
+    gap = _gap(problem, config, device)
+    line_a, line_b = tile.rows + gap, tile.columns + gap
     most = launches.builtin_width(problem, device)
     columns = math.gcd(vector, tile.WORK_N)
     # Items of a CPU run one after the other: their reads need not be spread over banks.

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.drivers.processes import default_threads
-from opencl_lab.ops.gemm.factors import factors
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-HostArray = np.ndarray[Any, Any]
+
+def factors(problem: GemmProblem, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return op(a) and op(b), with stacks that broadcast; they are views unless conjugated.
+
+    `arrays` holds ``a`` and ``b``, of NumPy, CuPy or torch.
+    """
+    found = []
+    for moves, name in ((1, "a"), (2, "b")):
+        matrix = arrays[name]
+        if getattr(problem, f"trans_{name}"):
+            matrix = matrix.swapaxes(-1, -2)
+        if getattr(problem, f"conj_{name}"):
+            matrix = matrix.conj()
+        if not all(stack[moves] for stack in problem.dimensions):
+            along = (slice(None) if stack[moves] else None for stack in problem.dimensions)
+            matrix = matrix[tuple(along)]
+        found.append(matrix)
+    return found[0], found[1]
 
 
 def lacks_blas(problem: GemmProblem) -> str | None:
@@ -29,17 +41,17 @@ def lacks_blas(problem: GemmProblem) -> str | None:
 
 
 def multiply_by_blas(
-    problem: GemmProblem, inputs: Mapping[str, HostArray], target: HostArray | None = None
-) -> HostArray:
-    """Multiply plain host arrays: ``a``, ``b``, and ``c`` and ``bias`` if given.
+    problem: GemmProblem, inputs: Mapping[str, Any], target: Any = None, *, module: Any = np
+) -> Any:
+    """Multiply plain arrays of NumPy, or of CuPy: ``a``, ``b``, and ``c`` and ``bias`` if given.
 
-    `lacks_blas` does not refuse the problem. `target` shares no memory with the inputs.
+    There is no activation. `target` shares no memory with the inputs.
     """
     number = problem.dtype.type
-    result = np.empty(problem.shape, problem.dtype) if target is None else target
+    result = module.empty(problem.shape, problem.dtype) if target is None else target
     with np.errstate(all="ignore"):
         if problem.depth:
-            np.matmul(*factors(problem, inputs), out=result)
+            module.matmul(*factors(problem, inputs), out=result)
             if problem.alpha != 1:
                 result *= number(problem.alpha)
         else:
@@ -51,28 +63,3 @@ def multiply_by_blas(
             bias = inputs["bias"]
             result += bias[:, None] if problem.bias == "row" else bias
     return result
-
-
-@cache
-def blas_name() -> str:
-    """Return the name and version of NumPy's BLAS, and its number of threads."""
-    try:
-        control: Any = importlib.import_module("threadpoolctl")
-    except ImportError:
-        return f"{_built_with()} x{default_threads()}"
-    found = [item for item in control.threadpool_info() if item.get("user_api") == "blas"]
-    found = [item for item in found if "numpy" in str(item.get("filepath"))] or found
-    words = ("internal_api", "version", "architecture")
-    names = [
-        " ".join([*(str(item.get(word)) for word in words), f"x{item.get('num_threads')}"])
-        for item in found
-    ]
-    return ", ".join(sorted(names)) or f"{_built_with()} x{default_threads()}"
-
-
-def _built_with() -> str:
-    try:
-        built: Any = np.show_config(mode="dicts")  # type: ignore[call-overload,func-returns-value,unused-ignore]
-        return json.dumps(built["Build Dependencies"]["blas"], sort_keys=True)
-    except (TypeError, KeyError):  # of another version
-        return f"numpy {np.__version__}"

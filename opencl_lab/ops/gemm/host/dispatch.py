@@ -1,22 +1,33 @@
-"""Products that are not a single plan: those in parts, and those by the host's BLAS."""
+"""Products of host arrays that are not a single plan: those in parts, and those of `hybrid`."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
-from opencl_lab.ops.gemm.host.blas import multiply_by_blas
-from opencl_lab.ops.gemm.host.hybrid import Choice, choose_side, still_chosen
-from opencl_lab.ops.gemm.host.streamed import multiply_streamed, parts_text
+from opencl_lab.core.wording import plain
+from opencl_lab.ops.gemm.host.blas import lacks_blas, multiply_by_blas
+from opencl_lab.ops.gemm.host.streamed import (
+    multiply_in_parts_or_at_once,
+    multiply_streamed,
+    parts_text,
+)
+from opencl_lab.ops.gemm.launches import buffers
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.ops.solver import AUTO
 from opencl_lab.runtime.arrays import AnyArray, is_device_array
 from opencl_lab.runtime.call import Call
 
-Function: TypeAlias = Callable[..., Any]
+TIMED, MOST_CALLS = 0.02, 20
+"""Seconds of calls, and most calls, by which `hybrid` times a side."""
 
 
 def multiply_by_blas_or_in_parts(
@@ -27,40 +38,70 @@ def multiply_by_blas_or_in_parts(
     algorithm: str,
     config: Mapping[str, Any] | None,
     call: Call,
-    function: Function,
 ) -> tuple[AnyArray | None, str]:
-    """Return the result, or None and the algorithm to run.
-
-    `function` is the public function, which is measured; the other parameters are its own.
-    """
+    """Return the result, or None and the algorithm to run."""
     if algorithm == HYBRID and config:
         raise InvalidConfig(f"{HYBRID} takes no config: {GEMM_SOLVER.choices[HYBRID]}")
     if is_device_array(inputs["a"]):
         return None, AUTO if algorithm == HYBRID else algorithm
     if algorithm == HYBRID:
-        if _side(problem, call.device, call.queue, function).host:
+        if faster_side(problem, call.device).host:
             return multiply_by_blas(problem, inputs, target), algorithm
-        call.condition(still_chosen())  # replay is valid only while this holds
         algorithm = AUTO
     how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": call.queue}
     return multiply_streamed(problem, inputs, target, **how), algorithm
 
 
-def _side(problem: GemmProblem, device: Device, queue: Any, function: Function) -> Choice:
-    def multiply(sample: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> object:
-        return function(arrays["a"], arrays["b"], algorithm=algorithm, queue=queue)
-
-    return choose_side(problem, device, multiply)
-
-
 def how_made(
-    problem: GemmProblem,
-    device: Device,
-    algorithm: str,
-    config: Mapping[str, Any] | None,
-    function: Function,
+    problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
 ) -> str:
-    """Return how `function` computes a product of host arrays; empty for a single plan."""
+    """Return how a product of host arrays is computed; empty for a single plan."""
     if algorithm != HYBRID:
         return parts_text(problem, device, algorithm, config)
-    return str(_side(problem, device, device.queue(), function))
+    return str(faster_side(problem, device))
+
+
+@dataclass(frozen=True)
+class Side:
+    """Who multiplies: NumPy's BLAS on the host, or the device; and why."""
+
+    host: bool
+    why: str
+
+    def __str__(self) -> str:
+        taken = "by NumPy's BLAS" if self.host else "by the device"
+        return f"{taken}: {self.why}"
+
+
+@lru_cache(maxsize=4096)
+def faster_side(problem: GemmProblem, device: Device) -> Side:
+    """Return which side multiplies host arrays faster, copies included.
+
+    The first time that a process asks, both multiply random numbers.
+    """
+    reason = lacks_blas(problem)
+    if reason is not None:
+        return Side(False, reason)
+    if not problem.work.flops:
+        return Side(True, "nothing is multiplied")
+    rng = np.random.default_rng(0)
+    inputs = {
+        buffer.name: rng.random(buffer.shape, np.float32).astype(buffer.dtype, copy=False)
+        for buffer in buffers(problem)
+        if buffer.role == "in"
+    }
+    host = _milliseconds(partial(multiply_by_blas, problem, inputs))
+    queue = device.queue()
+    there = _milliseconds(partial(multiply_in_parts_or_at_once, problem, inputs, None, queue=queue))
+    return Side(host < there, f"{plain(host)} ms on the host, {plain(there)} with the device")
+
+
+def _milliseconds(multiply: Callable[[], object]) -> float:
+    """Return the least time of a few calls after the first one, which may build kernels."""
+    multiply()
+    times: list[float] = []
+    while not times or (sum(times) < TIMED and len(times) < MOST_CALLS):
+        begin = time.perf_counter()
+        multiply()
+        times.append(time.perf_counter() - begin)
+    return 1e3 * min(times)

@@ -202,20 +202,18 @@ def panels_of(
     algorithm: str,
     config: Mapping[str, Any] | None,
     limit: float,
-    *,
-    least: int | None = None,
 ) -> Panels | None:
     """Return the division of a product of host arrays into tiles; None if it is done at once.
 
-    It may use `limit` bytes of device memory. Matrices of `least` bytes or more, by default
-    `LEAST`, are divided even if they fit, if that saves time.
+    It may use `limit` bytes of device memory. Matrices of `LEAST` bytes or more are divided even
+    if they fit, if that saves time.
     """
     values = tuple(sorted(config.items())) if config else ()
     try:
         hash(values)
     except TypeError:
         raise InvalidConfig(f"parameters must be numbers or words, not {config!r}") from None
-    return _panels(problem, device, algorithm, values, limit, LEAST if least is None else least)
+    return _panels(problem, device, algorithm, values, limit)
 
 
 @lru_cache(maxsize=64)
@@ -225,14 +223,13 @@ def _panels(
     algorithm: str,
     values: tuple[tuple[str, Any], ...],
     limit: float,
-    least: int,
 ) -> Panels | None:
     def planned(part: GemmProblem) -> float:
         return plan_bytes(part, device, algorithm, dict(values))
 
     nbytes = sum(buffer.nbytes for buffer in buffers(problem))
     fits = planned(problem) <= limit
-    if fits and (device.unified_memory or nbytes < least):
+    if fits and (device.unified_memory or nbytes < LEAST):
         return None
     room = limit_of_parts(device, limit)
     units = device.compute_units

@@ -14,7 +14,12 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
-from opencl_lab.ops.gemm.host.streamed import Arrays, multiply_streamed, products
+from opencl_lab.ops.gemm.host.streamed import (
+    Arrays,
+    moving,
+    multiply_in_parts_or_at_once,
+    products,
+)
 from opencl_lab.ops.gemm.launches import is_empty
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER, HYBRID
@@ -66,8 +71,7 @@ def multiply_together(
         queue = devices[index].queue()
         how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
         stop.check()
-        if multiply_streamed(band, given, result[begin:end], **how) is None:
-            GEMM_SOLVER.run(band, given, out={"result": result[begin:end]}, **how)
+        multiply_in_parts_or_at_once(band, given, result[begin:end], **how)
 
     on_each(devices, work)
     return result
@@ -78,9 +82,7 @@ def _band(
 ) -> tuple[GemmProblem, dict[str, np.ndarray[Any, Any]]]:
     """Return the problem and the inputs of rows of the result, or of products of a stack."""
     if problem.dimensions:
-        _, moves_a, moves_b = problem.dimensions[0]
-        band = products(problem, end - begin)
-        cut = {"a": moves_a, "b": moves_b, "c": True}
+        band, cut = products(problem, end - begin), moving(problem)
     else:
         band = replace(problem, m=end - begin)
         cut = {"a": not problem.trans_a, "c": True, "bias": problem.bias == "row"}

@@ -60,6 +60,17 @@ def multiply_streamed(
     return result
 
 
+def multiply_in_parts_or_at_once(
+    problem: GemmProblem, inputs: Arrays, target: np.ndarray[Any, Any] | None, **how: Any
+) -> np.ndarray[Any, Any]:
+    """Multiply host matrices in tiles where that pays or is necessary; else by a single plan."""
+    result = multiply_streamed(problem, inputs, target, **how)
+    if result is None:
+        run = GEMM_SOLVER.run(problem, inputs, out={"result": target}, **how)
+        result = run.outputs["result"]
+    return result
+
+
 def parts_text(
     problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
 ) -> str:
@@ -125,6 +136,12 @@ def _products(
     return largest_fitting(fits, ceil_divide(count, 2))
 
 
+def moving(problem: GemmProblem) -> dict[str, bool]:
+    """Return which inputs move along the first dimension of a stack."""
+    _, moves_a, moves_b = problem.dimensions[0]
+    return {"a": moves_a, "b": moves_b, "c": True, "bias": False}
+
+
 def products(problem: GemmProblem, count: int) -> GemmProblem:
     """Return the product of `count` items along the first dimension of a stack."""
     (whole, moves_a, moves_b), *rest = problem.dimensions
@@ -159,16 +176,16 @@ def _solver(algorithm: str, config: Mapping[str, Any] | None, queue: Any) -> Any
 
 
 def _stack_iterations(problem: GemmProblem, together: int) -> tuple[Iteration, ...]:
-    count, *moves = problem.dimensions[0]
+    count = problem.dimensions[0][0]
     iterations = []
     for begin in range(0, count, together):
         end = min(begin + together, count)
         part = products(problem, end - begin)
-        inputs = {}
-        for name, moving in (("a", moves[0]), ("b", moves[1]), ("c", True), ("bias", False)):
-            if (name == "c" and not problem.beta) or (name == "bias" and not problem.bias):
-                continue
-            inputs[name] = Tile(name, ((begin, end),) if moving else ())
+        inputs = {
+            name: Tile(name, ((begin, end),) if moves else ())
+            for name, moves in moving(problem).items()
+            if any(name == buffer.name for buffer in buffers(problem))
+        }
         shape = (end - begin, *problem.shape[1:])
         iterations.append(Iteration(part, inputs, Tile("result", ((begin, end),)), shape))
     return tuple(iterations)
@@ -178,10 +195,7 @@ def _one_by_one(
     problem: GemmProblem, inputs: Arrays, result: np.ndarray[Any, Any], **how: Any
 ) -> None:
     """Multiply the items along the first dimension of a stack one by one."""
-    count, *moves = problem.dimensions[0]
-    single = replace(products(problem, 1), stacks=problem.dimensions[1:])
-    moving = {"a": moves[0], "b": moves[1], "c": True, "bias": False}
-    for index in range(count):
-        given = {name: array[index] if moving[name] else array for name, array in inputs.items()}
-        if multiply_streamed(single, given, result[index], **how) is None:
-            GEMM_SOLVER.run(single, given, out={"result": result[index]}, **how)
+    single, moves = replace(products(problem, 1), stacks=problem.dimensions[1:]), moving(problem)
+    for index in range(problem.dimensions[0][0]):
+        given = {name: array[index] if moves[name] else array for name, array in inputs.items()}
+        multiply_in_parts_or_at_once(single, given, result[index], **how)

@@ -154,8 +154,10 @@ class _Planned:
         if most >= MOST_TASKS:  # no memory can hold such a product
             raise InvalidProblem(f"{most:,} tiles are more than one product can have")
         products = [self._product(begin, end) for begin, end in self._spans()]
-        adding = [self._adding()[1]] * (self.form.splits > 1)
-        return Plan((*found, *self._scratch()), (*products, *adding))
+        if self.form.splits == 1:
+            return Plan((*found, *self._scratch()), tuple(products))
+        partial, adding = split_k.reduction(self.problem, self.device, self.form.splits)
+        return Plan((*found, *self._scratch(), partial), (*products, adding))
 
     def _spans(self) -> list[tuple[int, int]]:
         """Return the range of phases of each launch: the first, and one after the last."""
@@ -176,8 +178,6 @@ class _Planned:
             found.append(Buffer("packed_b", "scratch", panels, form.real_type))
         if form.sums == "scratch":
             found.append(Buffer(split_k.PARTIAL, "scratch", problem.shape, problem.sum_type))
-        if form.sums == "partial":
-            found.append(self._adding()[0])
         if self.tasks.claimed:
             words = PHASES * (self._items + 1) + 1
             found.append(Buffer("counters", "zeros", (words,), np.dtype(np.uint32)))
@@ -199,6 +199,7 @@ class _Planned:
         """Return the launch of phases `begin` to `end` - 1."""
         problem, form, tasks = self.problem, self.form, self.tasks
         index, pieces = launches.index_of(problem), Pieces.of(form)
+        load_width = max(1, launches.builtin_width(problem, self.device) // form.components)
         of_pieces: dict[str, Argument] = {
             "packed_b": "packed_b",
             "piece_n": index(pieces.columns),
@@ -217,7 +218,7 @@ class _Planned:
             kernel="gemm_packed",
             params={
                 **launches.params(problem),
-                "BLOCKING": form.blocking(self._load_width()),
+                "BLOCKING": form.blocking(load_width),
                 "PRODUCTS": form.products,
                 "CLAIMED": tasks.claimed,
                 "PIECE_K": PIECE_ROWS,
@@ -240,11 +241,3 @@ class _Planned:
             },
             local_bytes=form.local_bytes,
         )
-
-    def _load_width(self) -> int:
-        """Return how many elements a built-in function may load at once."""
-        return max(1, launches.builtin_width(self.problem, self.device) // self.form.components)
-
-    def _adding(self) -> tuple[Buffer, Launch]:
-        """Return the buffer of the slices' sums, and the launch that adds them."""
-        return split_k.reduction(self.problem, self.device, self.form.splits)

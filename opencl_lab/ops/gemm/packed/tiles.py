@@ -61,6 +61,22 @@ class Blocking:
         return self.tile_k * self.components + self.cache_line
 
 
+FIELDS = {
+    "ROWS": "rows",
+    "VECTORS": "vectors",
+    "VECTOR_WIDTH": "width",
+    "PANELS_M": "panels_tile_m",
+    "PANELS_N": "panels_tile_n",
+    "TILE_K": "tile_k",
+    "UNROLL": "unroll",
+    "PACK_A": "pack_a",
+    "PACK_B": "pack_b",
+    "PRODUCTS": "products",
+    "SPLITS": "splits",
+}
+"""The fields of a `Form` that the parameters of a configuration set."""
+
+
 @dataclass(frozen=True)
 class Form:
     """A configuration adjusted to a problem: values that the problem rules out are replaced."""
@@ -86,20 +102,7 @@ class Form:
         since it is not summed as such. A B that is transposed or narrower than a panel cannot be
         read in place. A stack is not packed ahead, and its products are not split over k.
         """
-        return cls.of_values(
-            problem,
-            rows=config.integer("ROWS"),
-            vectors=config.integer("VECTORS"),
-            width=config.integer("VECTOR_WIDTH"),
-            panels_tile_m=config.integer("PANELS_M"),
-            panels_tile_n=config.integer("PANELS_N"),
-            tile_k=config.integer("TILE_K"),
-            unroll=config.integer("UNROLL"),
-            pack_a=bool(config["PACK_A"]),
-            pack_b=str(config["PACK_B"]),
-            products=config.integer("PRODUCTS"),
-            splits=config.integer("SPLITS"),
-        )
+        return cls.of_values(problem, **{FIELDS[name]: config[name] for name in FIELDS})
 
     @classmethod
     def of_values(cls, problem: GemmProblem, **values: Any) -> Form:
@@ -151,19 +154,7 @@ class Form:
 
     def config(self) -> Config:
         """Return the configuration."""
-        return Config(
-            ROWS=self.rows,
-            VECTORS=self.vectors,
-            VECTOR_WIDTH=self.width,
-            PANELS_M=self.panels_tile_m,
-            PANELS_N=self.panels_tile_n,
-            TILE_K=self.tile_k,
-            UNROLL=self.unroll,
-            PACK_A=self.pack_a,
-            PACK_B=self.pack_b,
-            PRODUCTS=self.products,
-            SPLITS=self.splits,
-        )
+        return Config({name: getattr(self, field) for name, field in FIELDS.items()})
 
     def blocking(self, load_width: int) -> Blocking:
         """Return what templates know of it; built-in functions load so many elements at once."""

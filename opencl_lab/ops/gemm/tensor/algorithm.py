@@ -22,15 +22,17 @@ from opencl_lab.core.plan import (
 )
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.gemm import launches, split_k
-from opencl_lab.ops.gemm.in_place import ALIGNED_HALVES, reads_in_place, row_lengths
 from opencl_lab.ops.gemm.problem import FLOAT32, GemmProblem
 from opencl_lab.ops.gemm.tensor.space import (
+    ALIGNED_HALVES,
     SPACE,
     built_in,
     is_packed,
     items,
     limbs_of,
     problem_space,
+    reads_in_place,
+    row_lengths,
     stages_bytes,
     step_length,
     steps_of,
@@ -39,6 +41,14 @@ from opencl_lab.ops.gemm.tensor.space import (
     tiles_of,
 )
 
+TILE, HALF_TILE = 128, 64
+"""Rows and columns that fill tiles of the matrix units, and those for float16."""
+UNITS, UNITS_DOUBLE = 1 << 28, 200 << 20
+"""Multiplications from which matrix units pay, as packing costs a launch, and those in float64."""
+FEW_UNPACKED, FEW_OF_STACKS, LEAST_DEPTH, UNPACKED = 16, 32, 32, 1 << 25
+"""Where nothing is packed: least rows and columns, those of stacks, least k, multiplications."""
+RESULTS_DOUBLE = 1 << 18
+"""Elements of all results that keep matrix units busy in float64 where k is not split."""
 PACKED_ROWS = 64
 """Rows that a group of the packing kernel packs."""
 
@@ -69,6 +79,19 @@ class Tensor(launches.Product):
         if reason is None and built_in(problem, device) is None:
             return "the device has no room for the smallest tiles"
         return reason
+
+    def pays(self, problem: GemmProblem, device: Device) -> bool:
+        """Return whether there is enough work to fill the units, in whole tiles."""
+        few, results = min(problem.m, problem.n), problem.m * problem.n * problem.batch
+        work, size = results * problem.k, problem.dtype.itemsize
+        if size == 8:
+            enough = work >= UNITS_DOUBLE and results >= RESULTS_DOUBLE
+            return device.has_double_units and few >= TILE and enough
+        least = FEW_UNPACKED if problem.batch == 1 else FEW_OF_STACKS
+        in_place = few >= least and problem.k >= LEAST_DEPTH and work >= UNPACKED
+        if in_place and reads_in_place(problem, device):
+            return True
+        return few >= (HALF_TILE if size == 2 else TILE) and work >= UNITS
 
     def work(self, problem: GemmProblem) -> Work:
         """Return the work of the problem, marked as that of matrix units, with their own peak."""

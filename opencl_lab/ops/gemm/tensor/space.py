@@ -12,15 +12,14 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import one_of, positive
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.ops.gemm.in_place import reads_in_place, row_lengths
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 INSTRUCTIONS = 4
 """Instructions along k for a k tile of warpgroups, whose rows in local memory have 128 bytes."""
 STAGE_BARRIERS = 16
 """Bytes of the barriers of a stage."""
-LINE_HALVES = 64
-"""Elements of float16 in a cache line."""
+ALIGNED_HALVES, LINE_HALVES = 8, 64
+"""Elements of float16 in 16 bytes, and in a cache line."""
 WARPGROUP_TILES = {
     ((128, 128), 2): 1.0,
     ((64, 192), 3): 1.01,
@@ -45,6 +44,25 @@ REGISTERS = 1 << 16
 """32-bit registers of a compute unit."""
 OTHER_REGISTERS = 24
 """Fewest registers of an item of a warpgroup besides its sums."""
+
+
+def row_lengths(problem: GemmProblem) -> tuple[int, int]:
+    """Return the elements of a row of a and of b in memory."""
+    depth = problem.depth
+    return (problem.m if problem.trans_a else depth, depth if problem.trans_b else problem.n)
+
+
+def reads_in_place(problem: GemmProblem, device: Device) -> bool:
+    """Return whether warpgroups can read both matrices in place, without packing.
+
+    They read half precision along or across rows, 16 bytes at a time.
+    """
+    return (
+        problem.dtype.itemsize == 2
+        and device.capabilities.warpgroup_matrix_units
+        and device.aligns_vectors
+        and all(length % ALIGNED_HALVES == 0 for length in row_lengths(problem))
+    )
 
 
 def items(config: Config) -> int:
