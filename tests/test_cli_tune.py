@@ -13,9 +13,6 @@ from pathlib import Path
 import pytest
 from command_line import command, oclab
 
-from opencl_lab.lab.cli.tune_progress import pace
-from opencl_lab.lab.tuning.result import TuningProgress
-
 SORT = ("tune", "sort", "--n", "3000", "--algorithm", "odd-even-merge")
 GEMM = ("tune", "gemm", "--size", "64", "--algorithm", "naive")  # builds in no time
 
@@ -88,8 +85,7 @@ def test_json_is_one_document_and_nothing_else():
     removed = content["removed"]
     assert removed["total"] == removed["left"] + sum(removed["reasons"].values())
     assert content["stored"] and content["stopped"] == "budget" and content["resumed"] == 0
-    assert content["per_minute"] > 0 and 0 < content["share_of_space"] < 1
-    assert {"building", "timing"} <= set(content["phases"]) and content["built_ahead"] <= 3
+    assert content["per_minute"] > 0 and content["built_ahead"] <= 3
 
 
 @pytest.mark.full
@@ -229,11 +225,3 @@ def test_what_was_compared_with_nothing_is_not_stored(folder):
     assert result.returncode == 0, result.stderr
     assert "not stored: no other configuration was tried" in result.stdout
     assert not list((folder / "tuning").glob("*.json"))
-
-
-@pytest.mark.parametrize(
-    ("share", "said"), [(1.0, "100 %"), (0.0142, "1.4 %"), (1e-6, "1.00e-04 %")]
-)
-def test_the_share_of_the_space_is_plainly_written(share, said):
-    state = TuningProgress("search", 9, 9, None, None, {}, None, per_minute=3.0, share=share)
-    assert pace(state) == f"3 a minute, {said} of the space"

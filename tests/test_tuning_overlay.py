@@ -31,6 +31,7 @@ DAMAGES = {
     "a list": (lambda text: "[]", "expected `object`, got `array`"),
     "deep": (lambda text: "[" * 100_000, "nested too deeply"),
     "no entries": (lambda text: '{"schema": "oclab-tuning/2"}', "missing required field `entries`"),
+    "earlier": (lambda text: text.replace("tuning/2", "tuning/1"), "tuning/1"),
     "other schema": (lambda text: '{"schema": "something", "entries": []}', "something"),
     "time": (lambda text: text.replace("1.5", "-1.5"), "time_ms: expected `float` > 0.0"),
     "NaN": (lambda text: text.replace("1.5", "NaN"), "time_ms: expected"),
@@ -70,19 +71,6 @@ def test_half_a_character_in_a_name_is_kept_as_it_is(overlay):
     database.forget()
     store(GPU, 1)
     assert "bad\\ud800" in overlay.read_text() and used() == tuned(1)
-
-
-def test_a_file_of_the_version_before_is_kept_and_its_entries_are_stale(overlay, caplog):
-    store(GPU, 0)
-    text = overlay.read_text().replace("tuning/2", "tuning/1")
-    overlay.write_text(text.replace('"version": 1', '"digest": "0123456789abcdef"'))
-    database.forget()
-    assert used() == DEFAULT
-    (record,) = caplog.records
-    assert "kernel has changed" in record.message
-    (entry,) = parse(overlay.read_text())
-    store(SISTER, 1)
-    assert entry.version == 0 and entry in database.entries()
 
 
 def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, caplog):

@@ -14,7 +14,6 @@ import planted
 import pyopencl as cl
 import pytest
 
-from opencl_lab.core.errors import InvalidProblem, LaunchError
 from opencl_lab.lab.measuring.guarded import LEAST_GUARD, Guarded
 from opencl_lab.lab.measuring.poison import POISON
 from opencl_lab.lab.tuning.evaluation import Evaluation
@@ -194,28 +193,6 @@ def test_limits_follow_the_best_so_far(task):
     assert hurried._limit("timing", 1.0) == 2 and hurried._limit("preparing", math.inf) == 600
     assert hurried.ahead._limit() == 10
     assert Sandbox(task, timeout=60, time_limit=3)._limit("launching", 1.0) == 5
-
-
-def _raise(problem, rng):
-    raise ValueError("no inputs today")
-
-
-UNPREPARED = planted.make(("none",), "unprepared")
-UNPREPARED._inputs = _raise
-
-
-@pytest.mark.full
-def test_inputs_that_cannot_be_made_are_no_configuration_s_fault():
-    UNPREPARED.__module__ = __name__
-    sandbox = Sandbox(make_task(UNPREPARED, device="cpu"))
-    with pytest.raises(LaunchError, match="no inputs today"):
-        sandbox.evaluate(planted.config(), math.inf, FOREVER)
-
-
-def test_an_operation_without_a_name_cannot_be_sent():
-    nameless = planted.make(("none",))
-    with pytest.raises(InvalidProblem, match="top level"):
-        Sandbox(make_task(nameless, device="cpu"))
 
 
 def test_a_task_travels_and_finds_its_device(task):

@@ -14,7 +14,6 @@ from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.journal import journal_of
-from opencl_lab.lab.tuning.result import Timeline
 from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.tuned import database
 
@@ -335,20 +334,6 @@ def test_what_builders_refused_is_known_to_a_resume(task):
     runner = Replay(evaluations)
     second = tuned_by(runner, task, budget=len(configs), strategy="exhaustive")
     assert configs[-1] not in runner.asked and second.resumed == 1
-
-
-def test_a_time_line_has_all_phases_and_counts(task):
-    timeline = Timeline()
-    for second in range(1, 101):
-        timeline.mark(second, 2 * second, 3 * second, {"timing": second / 2, "odd": 0.001 * second})
-    slices = timeline.slices()
-    assert len(slices) == 10 and slices[0].begin == 0 and slices[-1].end == 100
-    assert [item.evaluated for item in slices] == [20] * 10
-    assert slices[3].phases == {"timing": pytest.approx(5)}
-    assert str(slices[3]) == "30 to 40 s: 20 evaluated, 30 built ahead; timing 5.0"
-    result, _ = replay(task, budget=20)
-    assert sum(item.evaluated for item in result.timeline) == len(result.evaluations)
-    assert sum(result.phases.values()) == pytest.approx(result.seconds, abs=0.5)
 
 
 def test_a_second_interrupt_loses_nothing(task):
