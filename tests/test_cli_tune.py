@@ -36,14 +36,6 @@ def lines_in_journal(folder):
     return sum(path.read_bytes().count(b'"evaluation"') for path in journals(folder))
 
 
-def test_help_names_the_operations_and_the_options():
-    assert all(name in oclab("tune", "--help").stdout for name in ("sort", "gemm"))
-    text = oclab("tune", "gemm", "--help").stdout
-    for option in ("--strategy", "--budget", "--time-limit", "--timeout", "--fresh", "--plot"):
-        assert option in text
-    assert "--trans-a" in text and "blocked, tensor, tiled, naive" in text
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("operation", "options"),
@@ -86,22 +78,6 @@ def test_json_is_one_document_and_nothing_else():
     assert removed["total"] == removed["left"] + sum(removed["reasons"].values())
     assert content["stored"] and content["stopped"] == "budget" and content["resumed"] == 0
     assert content["per_minute"] > 0 and content["built_ahead"] <= 3
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("timeout", ["1e300", "inf"])
-def test_time_limits_may_be_endless(timeout):
-    result = oclab(*GEMM, "--budget", "1", "--timeout", timeout)
-    assert result.returncode == 0, result.stderr
-
-
-@pytest.mark.full
-def test_an_empty_sum_can_be_tuned():
-    sizes = ("--m", "5", "--n", "5", "--k", "0", "--algorithm", "naive")
-    result = oclab("--json", "tune", "gemm", *sizes, "--budget", "2", "--alpha", "inf")
-    content = json.loads(result.stdout)
-    assert result.returncode == 0 and content["results"][0]["ok"]
-    assert content["problem"]["alpha"] == "inf"  # JSON has no infinity
 
 
 def test_quiet_prints_nothing():

@@ -150,13 +150,6 @@ def test_show_tells_what_a_problem_gets_and_why(device, content, oclab):
     assert "tiled: user (this device, nearest size), tuned with" in out and "1.25 ms" in out
 
 
-def test_it_can_be_turned_off(device, content, monkeypatch):
-    store(device)
-    monkeypatch.setenv("OCLAB_TUNING", "off")
-    rows = {r["algorithm"]: r for r in content("show", "gemm", "--size", 40)["results"]}
-    assert rows["tiled"]["origin"] == "built-in default"
-
-
 # ------------------------------------------------------------ export, import
 
 

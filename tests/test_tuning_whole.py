@@ -1,10 +1,8 @@
 """Whole runs of the tuner on a device, their plots, and kernels of a user's own."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import planted
@@ -12,9 +10,7 @@ import pytest
 from tuning_runs import Replay, in_journal, replay, tile_time, tuned_by
 
 import opencl_lab as ol
-from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.plots import plot_tuning
-from opencl_lab.lab.tuning.tuner import make_task
 
 pytestmark = pytest.mark.usefixtures("private_data")
 
@@ -47,49 +43,6 @@ def test_a_whole_run_finds_checks_and_stores_a_winner():
     assert {item.config: item.status for item in again.evaluations} == {
         item.config: item.status for item in result.evaluations
     }
-
-
-@pytest.mark.full
-def test_a_run_goes_on_where_an_earlier_one_stopped():
-    options = {"strategy": "exhaustive", "device": "cpu"}
-    first = ol.tune(planted.HARMLESS, budget=3, **options)
-    second = ol.tune(planted.HARMLESS, budget=50, **options)
-    assert first.stopped == "budget" and first.resumed == 0
-    assert second.resumed == 3 and second.evaluations[:3] == first.evaluations
-    assert len(second.evaluations) == 6
-    third = ol.tune(planted.HARMLESS, budget=50, fresh=True, **options)
-    assert third.resumed == 0
-
-
-TUNE_SCRIPT = """
-import planted
-import opencl_lab as ol
-ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=30, builders=0, device="cpu")
-"""
-
-
-@pytest.mark.full
-def test_a_killed_tuner_goes_on_from_its_journal(tmp_path):
-    """The kill falls into a kernel that hangs; the worker ends, the journal is whole."""
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    process = subprocess.Popen(
-        [sys.executable, "-c", TUNE_SCRIPT], env={**os.environ, "PYTHONPATH": path}
-    )
-    journal = journal_of(make_task(planted.PLANTED, device="cpu")).path
-    before_the_hang = planted.FAULTS[: planted.FAULTS.index("hang")]
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if {"crash", *before_the_hang} <= {c["FAULT"] for c in in_journal(journal)}:
-            break
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    known = in_journal(journal)
-    assert {c["FAULT"] for c in known} == {*before_the_hang}
-    result = ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=1.5, device="cpu")
-    assert result.resumed == len(known)
-    assert result.failures["timeout"] >= 1 and result.restarts >= 1  # others, if others compute
-    assert result.best.config["FAULT"] in ("none", "slow")
 
 
 # ---------------------------------------------------------------------- plots

@@ -83,7 +83,8 @@ class Sandbox:
         self._longest = longest_phase(timeout, time_limit)
         self._timeout = None if timeout is None else self._longest
         self._opening = _opening("opencl_lab.lab.tuning.trial:Evaluator", task)
-        self._runs_first = task.operation.reference_is_first
+        # The worker runs the first configuration before anything else, if it is the reference.
+        self._first = task.built_in if task.operation.reference_is_first else None
         self._worker: Worker | None = None
         self._builds: list[float] = []
         self.restarts = 0
@@ -138,12 +139,12 @@ class Sandbox:
         try:
             worker = self._ready()
         except _Lost as loss:
-            if not self._runs_first:
+            if self._first is None:
                 raise LaunchError(f"the tuner's worker could not start: {loss}") from None
             raise LaunchError(
-                "the first configuration, with which all others are compared, does not run: "
-                f"{loss}; put one first that runs, or give its expected result (--check FILE), or "
-                "more time (--timeout, --time-limit)"
+                f"the first configuration {self._first}, with which all others are compared, does "
+                f"not run: {loss}; put one first that runs, or give its expected result (--check "
+                "FILE), or more time (--timeout, --time-limit)"
             ) from None
         begin = time.monotonic()
         worker.send(do, config, *([best_ms] if do == "evaluate" else []))
