@@ -7,7 +7,6 @@ of the others on CPUs, the fastest in rounds: a row has the index of each value,
 import itertools
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,25 +159,6 @@ def test_what_does_the_same_is_one_configuration():
     assert SAME in known.pruning.removed
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "options",
-    [{"n": 4096, "batch": 256}, {"n": 1000}, {"n": 1009, "batch": 3}, {"n": 1 << 18},
-     {"n": 512, "inverse": True, "dtype": "complex128"}],
-)  # fmt: skip
-def test_the_fft_has_a_small_space_without_repetitions(options):
-    operation = get_operation("dft")
-    problem, algorithm = operation.problem(**options), operation.algorithm("fft")
-    device = replace(GPU, kind="cpu")
-    default = algorithm.default_config(problem, device)
-    found = points_of(algorithm, problem, device, (default,))
-    plans = [repr(algorithm.plan(problem, config, device)) for config in found]
-    assert 20 < len(plans) == len(set(plans)) == found.pruning.left < 300
-    near = [*found.neighbours(default), default]
-    assert len({repr(algorithm.plan(problem, config, device)) for config in near}) == len(near) > 4
-    assert {config["FORM"] for config in found} == {"vector"}
-
-
 # --------------------------------------------------------------- strategies
 
 
@@ -198,21 +178,6 @@ def test_every_strategy_repeats_itself_with_its_seed(name):
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_strategy_survives_failures_everywhere(name):
     assert set(ask(STRATEGIES[name], points(), times=lambda config: None)) >= set(SPACE)
-
-
-def test_local_search_descends_before_it_restarts():
-    space = large_space()
-    start = Config(dict.fromkeys(space.names, 0))
-
-    def distance(config):
-        goal = (1, 2, 4, 5, 6, 8, 9, 10)
-        return 1.0 + sum(abs(config.integer(f"P{i}") - to) for i, to in enumerate(goal))
-
-    asked = ask(STRATEGIES["local-search"], Points(space, (start,)), limit=600, times=distance)
-    assert asked[0] == start
-    assert min(map(distance, asked)) == 1.0
-    drawn = ask(STRATEGIES["random"], Points(space, (start,)), limit=600, times=distance)
-    assert min(map(distance, drawn)) > 1.0
 
 
 def test_local_search_ignores_gains_that_are_noise():

@@ -298,29 +298,27 @@ def export_command(file: str, form: str, operation: str | None, algorithm: str |
 
 @tuning_command.command("import")
 @click.argument("file", shell_complete=files)
-@click.option("--replace", is_flag=True, help="Also take over entries that are older than yours.")
 @global_options
-def import_command(file: str, replace: bool) -> int:
-    """Read FILE, which `oclab tuning export` wrote: its entries are taken over."""
+def import_command(file: str) -> None:
+    """Read FILE, which `oclab tuning export` wrote: entries newer than yours are taken over."""
     path = Path(file)
     text = read_text(path)
     try:
         new = parse(text)
     except (ValueError, OclabError) as error:
         raise InvalidProblem(f"cannot import {path}: {error}") from error
-    taken = database.add(new, replace)
+    taken = database.add(new, replace=False)
     states = [_state_of(entry)[0] for entry in new]
     if settings().json:
         count = {state: states.count(state) for state in STYLES}
         print_json(document("tuning import", entries=len(new), taken=taken, **count))
-        return 0
+        return
     kept = len(new) - taken
     settings().say(
         f"{counted(taken, 'entry', 'entries')} taken over"
         + "".join(f", {states.count(s)} {s}" for s in ("stale", "unknown") if s in states)
-        + (f"; {kept} older than yours left out (--replace takes them)" if kept else "")
+        + (f"; {kept} not newer than yours left out" if kept else "")
     )
-    return 0
 
 
 # -------------------------------------------------------------------- clear

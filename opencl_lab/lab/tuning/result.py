@@ -154,13 +154,6 @@ class TuneResult:
             self.default is None or self.best.config != self.default.config
         )
 
-    @property
-    def share_of_peak(self) -> float | None:
-        """The winner as a fraction of the device's roofline."""
-        if self.best is None:
-            return None
-        return share_of_peak(self.task, self.best.time_ms)[0]
-
     def as_row(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return an evaluation as a row of the JSON document ``oclab/1``, by kernel times."""
         times = Times.of(evaluation.times_ms) if evaluation.times_ms else None
