@@ -47,9 +47,7 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
                 axes.set_ylabel("kernel time, ms", fontsize=8)
             else:
                 axes.tick_params(which="both", labelleft=False)
-        if names:
-            text = "by parameter: all evaluations, and the best of each value as a bar"
-            figure.supxlabel(text, fontsize=8)
+        legend_below(convergence, ["bars: the best of each value"] if names else [])
 
 
 def _draw_convergence(axes: Axes, result: TuneResult) -> None:
@@ -81,7 +79,6 @@ def _draw_convergence(axes: Axes, result: TuneResult) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("evaluations")
     axes.set_ylabel("kernel time, ms\n(median)")
-    legend_below(axes)
 
 
 def _values(result: TuneResult, name: str) -> list[Value]:
