@@ -8,8 +8,9 @@ import numpy as np
 from opencl_lab.core import memory
 from opencl_lab.core.plan import Buffer, Launch, Plan, Work, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.lab.tuning.custom import KernelOperation
-from opencl_lab.ops.solver import Problem
+from opencl_lab.lab.operation import Operation, Option
+from opencl_lab.lab.tuning.kernel_results import compare_outputs
+from opencl_lab.ops.solver import Algorithm, Problem, Solver
 
 TEMPLATE = str(Path(__file__).parent / "kernels" / "planted.cl.mako")
 FAULTS = (
@@ -55,21 +56,13 @@ def plan(problem, config, device):
     )
 
 
-def inputs(problem, rng):
-    return {"source": rng.standard_normal(problem.n, dtype=np.float32)}
+class PlantedAlgorithm(Algorithm):
+    name = "planted"
+    replanned = True
 
-
-def reference(problem, arrays):
-    return {"doubled": 2 * arrays["source"]}
-
-
-def make(faults, name="planted"):
-    """Return the operation with these faults in its space."""
-    return KernelOperation(
-        name,
-        problem=PlantedProblem,
-        template=TEMPLATE,
-        space=SearchSpace(
+    def __init__(self, faults):
+        self.templates = (TEMPLATE,)
+        self.space = SearchSpace(
             (
                 Parameter("FAULT", faults, "how it fails"),
                 Parameter("WG_SIZE", (1, 4, 16, 64, TOO_LARGE), "items in a work-group"),
@@ -80,13 +73,57 @@ def make(faults, name="planted"):
                     "faults need no more than one work-group size",
                 ),
             ),
-        ),
-        default=Config(FAULT="none", WG_SIZE=16),
-        plan=plan,
-        inputs=inputs,
-        reference=reference,
-        check_cases={"n": 1009},
-    )
+        )
+        self._plan = plan
+
+    def default_config(self, problem, device):
+        return Config(FAULT="none", WG_SIZE=16)
+
+    def plan(self, problem, config, device):
+        return self._plan(problem, config, device)
+
+
+class PlantedSolver(Solver):
+    def __init__(self, name, faults):
+        super().__init__()
+        self.name, self.registry = name, {"planted": PlantedAlgorithm(faults)}
+
+
+class PlantedOperation(Operation):
+    """Doubles numbers; its worker finds it by its name in capitals in this module."""
+
+    summary = "Double numbers."
+    options = (Option("n", int, 5000, "numbers"),)
+    size_option = "n"
+    inputs = references = ()
+    check_cases = ({"n": 1009},)
+
+    def __init__(self, name, faults):
+        self.solver = PlantedSolver(name, faults)
+
+    def __reduce__(self):
+        return self.name.upper()
+
+    def problem(self, **options):
+        return PlantedProblem(**options)
+
+    def problem_of(self, arrays, **options):
+        raise NotImplementedError
+
+    def generate(self, problem, seed, **options):
+        numbers = np.random.default_rng(seed).standard_normal(problem.n, dtype=np.float32)
+        return {"source": numbers}
+
+    def expected(self, problem, inputs):
+        return {"doubled": 2 * inputs["source"]}
+
+    def compare(self, problem, inputs, expected, actual):
+        return compare_outputs(expected, actual, 0.0)
+
+
+def make(faults, name="planted"):
+    """Return the operation with these faults in its space."""
+    return PlantedOperation(name, faults)
 
 
 PLANTED = make(FAULTS)

@@ -9,17 +9,15 @@ import pytest
 from kernel_files import KERNELS, N, X, planted
 
 from opencl_lab.core.errors import BuildError, InvalidProblem, LaunchError
-from opencl_lab.core.plan import LocalMemory
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.cli.kernel_arrays import argument_values
+from opencl_lab.lab.cli.tune_kernel import _argument_values
 from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.kernel_file import kernel_file
 from opencl_lab.lab.tuning.kernel_text import KernelText
 from opencl_lab.lab.tuning.sandbox import Sandbox
 from opencl_lab.lab.tuning.signature import signature
-from opencl_lab.lab.tuning.trial import Evaluator
 from opencl_lab.lab.tuning.tuner import make_task
 
 pytestmark = pytest.mark.usefixtures("private_data")
@@ -65,14 +63,9 @@ def test_the_command_line_tunes_a_file(tmp_path, capsys):
         (("--arg", "n=3", "--arg", "n=4"), "--arg n is given twice"),
         (("--arg", "n=3", "--arg", "x=three"), "unknown name 'three'"),
         (("--arg", "n=3", "--arg", "x=vec:3"), "--arg x=vec:3: data type 'vec' not understood"),
-        (("--arg", "n=3", "--arg", "x=float32:a:3"), "[zeros:|random:|out:]TYPE:SIZE"),
+        (("--arg", "n=3", "--arg", "x=float32:a:3"), "a file, or [zeros:|random:][TYPE:]SIZE"),
         (("--arg", "n=3", "--arg", "x=n-3"), "the size must be positive"),
-        (("--arg", "n=3", "--arg", "x=random:x.npy"), "takes a file, or out: and a file, not"),
         (("--arg", "n=3", "--arg", "x=1e30"), "the array does not fit into memory"),
-        (
-            ("--arg", "n=3", "--arg", "y=out:2*WG"),
-            "y=out:2*WG: an array whose size names a --param is",
-        ),
         (("--arg", "n=3"), "needs a value for a, x, y, staged"),
         (("--arg", "n=3", "--check", "none.npy"), "cannot read none.npy"),
     ],
@@ -81,56 +74,6 @@ def test_bad_arguments_are_one_sentence(arguments, words, capsys):
     assert main(command(*arguments)) == 2
     said = capsys.readouterr()
     assert words in said.err and said.err.count("\n") == 1 and said.out == ""
-
-
-SUM = """
-__attribute__((reqd_work_group_size(GROUPS, 1, 1)))
-kernel void sum(global const int *x, global int *part, global int *total, const int n) {
-    int found = 0;
-    for (int i = get_local_id(0); i < n; i += GROUPS) found += x[i];
-    part[2 * get_local_id(0) + 1] = found;
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    if (get_local_id(0) == 0) {
-        total[0] = 0;
-        for (int i = 0; i < GROUPS; i++) total[0] += part[2 * i + 1];
-    }
-}
-"""
-
-
-def test_working_memory_has_a_size_by_parameters(device, tmp_path, monkeypatch, capsys):
-    (tmp_path / "sum.cl").write_text(SUM)
-    np.save(tmp_path / "x.npy", np.arange(1000, dtype=np.int32))
-    np.save(tmp_path / "right.npy", np.array([499_500], np.int32))
-    monkeypatch.chdir(tmp_path)
-    given = {"x": "x.npy", "n": "1000", "part": "2 * GROUPS", "total": "1"}
-    params = {"GROUPS": (4, 16)}
-    text = KernelText(tmp_path / "sum.cl", None, params, {})
-    arguments = signature(SUM, None, "sum.cl", text.first).arguments
-    values, outputs, inout = argument_values(arguments, given, {}, 0, params)
-    assert values["part"] == "2 * GROUPS" and (outputs, inout) == (["total"], [])
-    operation = kernel_file(text, values, "GROUPS", device=device)
-    problem = operation.problem()
-    for groups in (4, 16):
-        plan = operation.algorithms[0].plan(problem, Config(GROUPS=groups), device)
-        (part,) = plan.with_role("scratch")
-        assert part.shape == (2 * groups,)
-        run = operation.run(problem, {"x": values["x"]}, config={"GROUPS": groups})
-        assert run.outputs["total"][0] == 499_500
-    command = ["tune", "sum.cl", "--param", "GROUPS=4,16", "--global", "GROUPS", "--json"]
-    command += ["--strategy", "exhaustive", "--check", "right.npy"]
-    for name, value in given.items():
-        command += ["--arg", f"{name}={value}"]
-    assert main(command) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {item["status"] for item in found["evaluations"]} == {"correct"}
-    np.save(tmp_path / "GROUPS.npy", np.arange(1000, dtype=np.int32))  # a file comes first
-    for name in ("GROUPS.npy", f"{tmp_path}/GROUPS.npy", "out:GROUPS.npy", "inout:GROUPS.npy"):
-        read = argument_values(arguments, {**given, "x": name}, {}, 0, params)[0]["x"]
-        np.testing.assert_array_equal(read, values["x"])
-    for wrong, said in ({"x": "GROUPS"}, "working memory"), ({"total": "GROUPS"}, "no result"):
-        with pytest.raises(InvalidProblem, match=said):
-            kernel_file(text, {**values, **wrong}, "GROUPS", device=device)
 
 
 def test_a_file_that_is_not_there_and_help(capsys):
@@ -174,48 +117,6 @@ def test_an_edit_of_an_included_file_is_seen(device, tmp_path):
             make_task(kernel_file(text, arguments, "64", local_size="WG"), device=device)
 
 
-def test_vectors_of_three_take_the_room_of_four(device, tmp_path):
-    kernel = tmp_path / "double.cl"
-    kernel.write_text(
-        "kernel void twice(global const float3 *x, global float3 *y, local float3 *t) {"
-        "  size_t i = get_global_id(0), k = get_local_id(0); t[k] = x[i]; y[i] = F * t[k]; }"
-    )
-    x = X[:192].reshape(-1, 3)
-
-    def made(y, **changes):
-        text = KernelText(kernel, None, {"F": (2,)}, {})
-        arguments = {"x": x, "y": y, "t": 8}
-        return kernel_file(text, arguments, "64", local_size="8", device=device, **changes)
-
-    for y in (np.empty((64, 3), np.float32), np.empty((64, 4), np.float32)):
-        for changes in ({}, {"expected": 2 * x}):
-            task = make_task(made(y, **changes), device=device)
-            plan = task.algorithm.plan(task.problem, Config(F=2), device)
-            assert plan.launches[0].arguments["t"] == LocalMemory(128)
-            evaluation = Evaluator(task, lambda phase: None).evaluate(Config(F=2), np.inf)
-            assert evaluation.status == "correct", evaluation.reason
-    right = made(np.empty((64, 3), np.float32), expected=2 * x + 1)
-    task = make_task(right, device=device)
-    assert Evaluator(task, lambda phase: None).evaluate(Config(F=2), np.inf).status == "correctness"
-    with pytest.raises(InvalidProblem, match="needs an array of shape"):
-        made(np.empty(192, np.float32))
-
-
-def test_a_kernel_that_reads_what_it_writes_says_so(device, tmp_path):
-    kernel = tmp_path / "add.cl"
-    kernel.write_text("kernel void add(global TYPE *y) { y[get_global_id(0)] += 1; }")
-    for name in ("int", "float", "double"):
-        source = kernel.read_text().replace("TYPE", name)
-        (tmp_path / f"{name}.cl").write_text(source)
-        text = KernelText(tmp_path / f"{name}.cl", None, {"W": (1,)}, {})
-        dtype = {"int": np.int32, "float": np.float32, "double": np.float64}[name]
-        operation = kernel_file(
-            text, {"y": np.empty(64, dtype)}, "64", local_size="8", device=device
-        )
-        with pytest.raises(LaunchError, match=r"y\[0\] is .*pass inout=\['y'\], or --arg y=inout:"):
-            operation.expected(operation.problem(), {})
-
-
 @pytest.mark.full
 def test_what_is_wrong_with_the_first_configuration_is_told_as_itself(device):
     for fault, kind, words in (
@@ -237,56 +138,6 @@ def test_what_is_wrong_with_the_first_configuration_is_told_as_itself(device):
     )
 
 
-@pytest.mark.full
-def test_a_first_configuration_that_hangs_ends_in_time_and_is_not_tried_again(capsys, monkeypatch):
-    arguments = [
-        *("tune", str(KERNELS / "planted.cl.mako"), "--param", "FAULT=hang,none"),
-        *("--fixed", "WG_SIZE=16", "--arg", f"n={N}", "--arg", "source=random:n"),
-        *("--arg", "doubled=n", "--global", "n", "--timeout", "1", "--quiet"),
-    ]
-    assert main(arguments) == 4  # without a limit it would never end
-    assert "does not run: timed out after 1 s, while launching" in capsys.readouterr().err
-    monkeypatch.setattr("opencl_lab.lab.tuning.sandbox.Worker", None)  # nothing is launched
-    assert main(arguments) == 4
-    assert "does not run: timed out after 1 s" in capsys.readouterr().err
-
-
-@pytest.mark.full
-def test_a_type_may_be_a_parameter(tmp_path, capsys):
-    kernel = tmp_path / "scale.cl"
-    kernel.write_text(
-        "kernel void scale(global const T *x, global T *y, const T factor) {"
-        " y[get_global_id(0)] = factor * x[get_global_id(0)]; }"
-    )
-    arguments = [
-        *("tune", str(kernel), "--param", "WG=8,16", "--fixed", "T=int", "--global", "64"),
-        *("--arg", "x=64", "--arg", "y=64", "--arg", "factor=3", "--local", "WG", "--json"),
-    ]
-    assert main([*arguments, "--budget", "2"]) == 0
-    about = json.loads(capsys.readouterr().out)["problem"]["arguments"]
-    assert about.startswith("x int32[64], y int32[64], factor=3")
-
-
-def test_a_file_is_read_unless_it_is_said_to_be_an_output(tmp_path):
-    np.save(tmp_path / "x.npy", X)
-    source = "kernel void f(global float *x, global float *y, uint n) {}"
-    arguments = signature(source).arguments
-    given = {"x": str(tmp_path / "x.npy"), "y": f"out:{tmp_path / 'x.npy'}", "n": "1e4"}
-    values, outputs, _ = argument_values(arguments, given, {}, 0)
-    assert outputs == ["y"] and values["x"].shape == values["y"].shape == X.shape
-    values, outputs, _ = argument_values(arguments, {**given, "x": "random:n"}, {}, 0)
-    assert outputs == ["y"] and values["x"].shape == (10000,)
-    np.savez(tmp_path / "both.npz", a=X, b=X[:3])
-    member = f"{tmp_path / 'both.npz'}:b"
-    files = {**given, "x": member, "y": f"out:{member}"}
-    values, outputs, _ = argument_values(arguments, files, {}, 0)
-    assert outputs == ["y"] and values["x"].shape == values["y"].shape == X[:3].shape
-    given = {**given, "x": f"inout:{tmp_path / 'x.npy'}", "y": "inout:zeros:n"}
-    values, *written = argument_values(arguments, given, {}, 0)
-    assert written == [[], ["x", "y"]] and not values["y"].any()
-    np.testing.assert_array_equal(values["x"], X)
-
-
 def test_parameters_that_a_template_does_not_have(tmp_path):
     kernel = tmp_path / "k.cl.mako"
     kernel.write_text('<%page args="OTHER"/>\nkernel void k(global int *y) {}')
@@ -302,3 +153,38 @@ def test_parameters_that_a_template_does_not_have(tmp_path):
     kernel.write_text('<%page args="W, V"/>\nkernel void k(global int *y) { y[0] = ${U}; }')
     with pytest.raises(BuildError, match=r"k\.cl\.mako .*'U' is not defined; the line <%page"):
         text.launched({"W": 1})
+
+
+def test_a_kernel_that_reads_what_it_writes_says_so(device, tmp_path):
+    (tmp_path / "add.cl").write_text("kernel void add(global int *y) { y[get_global_id(0)] += 1; }")
+    text = KernelText(tmp_path / "add.cl", None, {"W": (1,)}, {})
+    arguments = {"y": np.empty(64, np.int32)}
+    operation = kernel_file(text, arguments, "64", local_size="8", device=device)
+    with pytest.raises(LaunchError, match=r"y\[0\] is .*inout=\[NAME\], or --arg NAME=inout:"):
+        operation.expected(operation.problem(), {})
+
+
+@pytest.mark.full
+def test_a_first_configuration_that_hangs_ends_in_time(capsys):
+    arguments = [
+        *("tune", str(KERNELS / "planted.cl.mako"), "--param", "FAULT=hang,none"),
+        *("--fixed", "WG_SIZE=16", "--arg", f"n={N}", "--arg", "source=random:n"),
+        *("--arg", "doubled=n", "--global", "n", "--timeout", "1", "--quiet"),
+    ]
+    assert main(arguments) == 4  # without a limit it would never end
+    assert "does not run: timed out after 1 s, while launching" in capsys.readouterr().err
+
+
+def test_arrays_are_read_drawn_or_written(tmp_path):
+    np.savez(tmp_path / "both.npz", a=X, b=X[:3])
+    arguments = signature("kernel void f(global float *x, global float *y, uint n) {}").arguments
+    given = {"x": f"{tmp_path / 'both.npz'}:b", "y": "n", "n": "1e4"}
+    values, *written = _argument_values(arguments, given, {}, 0)
+    assert written == [["y"], []] and values["x"].shape == (3,) and values["y"].shape == (10000,)
+    for text, shape in (("random:n", (10000,)), ("zeros:float32:2 * n", (20000,))):
+        values, *written = _argument_values(arguments, {**given, "x": text}, {}, 0)
+        assert written == [["y"], []] and values["x"].shape == shape
+    given = {**given, "x": f"inout:{tmp_path / 'both.npz'}:a", "y": "inout:zeros:n"}
+    values, *written = _argument_values(arguments, given, {}, 0)
+    assert written == [[], ["x", "y"]] and not values["y"].any()
+    np.testing.assert_array_equal(values["x"], X)

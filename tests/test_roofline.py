@@ -15,7 +15,7 @@ from opencl_lab.core.records import write_sealed
 from opencl_lab.core.template import Source
 from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.cli.main import main
-from opencl_lab.lab.cli.tune_progress import _best_text
+from opencl_lab.lab.cli.tune_search import _line
 from opencl_lab.lab.doctor.diagnose import store
 from opencl_lab.lab.doctor.examine import Finding
 from opencl_lab.lab.doctor.probes import throughput, transfers
@@ -33,6 +33,7 @@ from opencl_lab.lab.measuring.roofline import (
 from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.result import TuningProgress
 from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.symptoms import kernels
 from opencl_lab.symptoms.kernels import Wrong
@@ -205,7 +206,8 @@ def test_the_tuner_says_it_too(device, cache):
     best = Evaluation(config, "correct", times_ms=(0.5,))
     peaks = {"copy_bytes": 1e3, "cached_bytes": 1e15}
     store(device, [Finding(name, "", "ok", "", value) for name, value in peaks.items()])
-    assert "(>100 % of peak, faster than memory's" in _best_text(task, best)
+    state = TuningProgress("search", 1, 9, best, best, {}, None)
+    assert "(>100 % of peak, faster than memory's" in _line(task, state)
 
 
 def test_without_peaks_nothing_is_shown(device, cache):

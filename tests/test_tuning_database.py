@@ -87,33 +87,6 @@ def test_a_newer_result_takes_the_place_of_the_older():
     assert len(database.entries()) == 4
 
 
-def test_answers_are_kept(monkeypatch):
-    store(GPU, 0)
-    first = used()
-    monkeypatch.setattr(database, "lookup", None)
-    assert used() == first
-
-
-def test_every_operation_on_the_real_device(device):
-    for operation in operations().values():
-        problem = operation.problem(**operation.with_defaults({operation.size_option: 300}))
-        for name in operation.solver.registry:
-            algorithm = operation.algorithm(name).on(device.kind)
-            if algorithm.supports(problem, device) or not algorithm.space.parameters:
-                continue
-            default = algorithm.default_config(problem, device)
-            others = (config for config in algorithm.space if _runs(algorithm, problem, config))
-            other = next(config for config in others if config != default)
-            database.store(device, operation.name, algorithm, problem, other, 2.5)
-            assert algorithm.configure(problem, device) == other
-    assert {entry.operation for entry in database.entries()} == set(operations())
-
-
-def _runs(algorithm, problem, config):
-    plan = algorithm.plan(problem, config, GPU)
-    return all(launch.work_group <= 256 and launch.local_memory < 16384 for launch in plan.launches)
-
-
 def test_the_public_function_takes_it_from_the_next_call_on(queue, device, rng, monkeypatch):
     algorithm = SORT.algorithm("odd-even-merge")
     keys = rng.integers(0, 1000, 5000, dtype=np.int32)
@@ -163,12 +136,6 @@ def test_levels_from_near_to_far():
         (vendor, False, 1024, "Paper A100"),
         (vendor, True, 1024, "Paper A100"),
     ]
-
-
-@pytest.mark.parametrize("there", [GPU, SISTER, COUSIN])
-def test_each_level_is_used_when_it_is_the_only_one(there):
-    store(there, 0)
-    assert used() == tuned(0)
 
 
 def test_the_nearest_size_and_not_any_size():
@@ -278,18 +245,6 @@ def test_all_problems_to_tune_for_shipping_can_be_planned():
 # ----------------------------------------------------------------------- stale
 
 
-def test_a_changed_kernel_makes_stale_and_says_so_once(caplog):
-    store(GPU, 0, version=VERSION - 1)
-    with caplog.at_level(logging.WARNING, "opencl_lab"):
-        assert used() == DEFAULT
-        assert used(problem=GemmProblem(1000, 1000, 1000)) == DEFAULT
-        assert used(device=SISTER) == DEFAULT
-    (record,) = caplog.records
-    assert "kernel has changed" in record.message and "oclab tune gemm" in record.message
-    store(GPU, 1)
-    assert used() == tuned(1) and len(database.entries()) == 1
-
-
 def test_an_entry_of_an_earlier_version_is_skipped_with_a_sentence(caplog):
     """Its kernel was another, with other parameters, and problems had fewer sizes."""
     sizes = {"m": 1024, "n": 1024, "k": 1024}
@@ -314,12 +269,6 @@ def test_a_changed_driver_makes_stale_and_says_so_once(caplog):
     assert used() == tuned(0)  # two drivers may live side by side
     store(updated, 1)
     assert used(device=updated) == tuned(1) and used() == tuned(0)
-
-
-def test_a_stale_entry_is_not_mentioned_when_a_fresh_one_serves(caplog):
-    store(GPU, 0, version=VERSION - 1)
-    store(GPU, 1, GemmProblem(2048, 2048, 2048))
-    assert used() == tuned(1) and not caplog.records
 
 
 def test_the_digest_covers_templates_and_what_they_include(tmp_path):

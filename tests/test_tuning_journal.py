@@ -39,22 +39,6 @@ def test_the_journal_gives_back_what_it_was_given(task):
     assert list(in_journal(task).values()) == [evaluations[3]]
 
 
-def test_later_evaluations_replace_earlier_ones(task):
-    first = some_evaluation(task)
-    written(task, first, replace(first, status="runtime", reason="later", times_ms=()))
-    (found,) = in_journal(task).values()
-    assert found.reason == "later"
-
-
-@pytest.mark.parametrize("cut", [1, 20, 100])
-def test_a_cut_line_costs_that_line_only(task, cut):
-    journal = written(task, *(some_evaluation(task, number) for number in range(3)))
-    os.truncate(journal.path, journal.path.stat().st_size - cut)
-    assert len(in_journal(task)) == 2
-    written(task, some_evaluation(task, 7))
-    assert [item.config["UNROLL"] for item in in_journal(task).values()] == [0, 1, 7]
-
-
 def test_damage_in_the_journal_costs_the_damaged_lines_only(task):
     journal = written(task, *(some_evaluation(task, number) for number in range(3)))
     lines = journal.path.read_bytes().split(b"\n")
@@ -118,18 +102,6 @@ def test_a_full_disk_is_said_once_and_tuning_goes_on(task, monkeypatch):
     result, runner = replay(task, budget=10)
     assert len(runner.asked) == 10 and result.best is not None
     assert len(result.notes) == 1 and os.strerror(errno.ENOSPC) in result.notes[0]
-
-
-def test_a_record_written_in_part_does_not_spoil_the_next(task, monkeypatch):
-    journal = written(task, some_evaluation(task, 1))
-    write = os.write
-    with monkeypatch.context() as patch:
-        patch.setattr("opencl_lab.lab.engine.journal.os.write", lambda h, data: write(h, data[:40]))
-        journal.add({"evaluation": some_evaluation(task, 2).as_dict()})
-    assert "No space" in journal.trouble
-    journal.add({"evaluation": some_evaluation(task, 3).as_dict()})
-    assert journal.trouble == ""
-    assert [item.config["UNROLL"] for item in in_journal(task).values()] == [1, 3]
 
 
 def _write_many(task, first):

@@ -14,7 +14,6 @@ import opencl_lab as ol
 from opencl_lab.core.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError
 from opencl_lab.core.plan import LocalMemory
 from opencl_lab.core.space import Config
-from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.kernel_file import kernel_file
@@ -268,7 +267,7 @@ def test_without_an_expected_result_the_first_configuration_gives_it(device):
     np.testing.assert_array_equal(told.expected(problem, {})["doubled"], 2 * X)
     for fault, words in (
         ("syntax", "did not build: .*error.*undeclared"),
-        ("lazy", r"leaves 1 element unwritten, the first of them doubled\[3000\]"),
+        ("lazy", r"gives different results each time.*doubled\[3000\]"),
         ("after", "writes outside the array 'doubled'"),
     ):
         operation = planted(device, (fault,))
@@ -276,14 +275,6 @@ def test_without_an_expected_result_the_first_configuration_gives_it(device):
             (BuildError, LaunchError), match=f"with which all others are compared, {words}"
         ):
             operation.expected(operation.problem(), {})
-
-
-def test_results_may_differ_by_rounding(device):
-    operation = planted(device, ("none",))
-    right = {"doubled": 2 * X}
-    near: Difference = operation.compare(operation.problem(), {}, right, {"doubled": 2.0001 * X})
-    far: Difference = operation.compare(operation.problem(), {}, right, {"doubled": 2.01 * X})
-    assert near.ok and not far.ok
 
 
 # --------------------------------------------------------------------------- tuning
@@ -306,33 +297,7 @@ def test_it_is_tuned_in_a_process_of_its_own(device):
     assert result.best is not None and result.best.config["FAULT"] == "none"
     assert result.failures == {"correctness": 2, "compile": 1}
     assert len(result.evaluations) == 5 and result.stored
-    assert result.task.operation.name == "planted.cl.mako" and result.share_of_peak is None
-
-
-@pytest.mark.full
-def test_a_kernel_without_inputs(device, tmp_path):
-    kernel = tmp_path / "iota.cl"
-    kernel.write_text("kernel void iota(global int *out) { out[get_global_id(0)] = STEP * 2; }")
-    result = ol.tune_kernel(
-        kernel, {"STEP": (1, 2)}, {"out": np.empty(64, np.int32)}, 64, local_size=8,
-        expected=np.full(64, 2), strategy="exhaustive", budget=2, device=device,
-    )  # fmt: skip
-    assert {item.config["STEP"]: item.status for item in result.evaluations} == {
-        1: "correct",
-        2: "correctness",
-    }
-
-
-@pytest.mark.full
-def test_sizes_are_numbers_and_text(device):
-    given = KERNELS / "saxpy.cl", {"WG": (16,), "WORK": (1,)}, SAXPY
-    for how, name in ((lambda config: 100, "global_size"), (2.5, "global_size"), (None, "local")):
-        sizes = (64, [lambda config: 8]) if name == "local" else (how, "WG")
-        with pytest.raises(InvalidProblem, match=f'{name}.* takes .*"ceil_div'):
-            ol.tune_kernel(*given, sizes[0], local_size=sizes[1], fixed={"SHIFT": 0})
-    result = ol.tune_kernel(*given, np.int64(N), local_size=np.int32(16), fixed={"SHIFT": "0.0f"},
-                            expected=2.5 * X, budget=1, device=device)  # fmt: skip
-    assert result.best is not None
+    assert result.task.operation.name == "planted.cl.mako"
 
 
 @pytest.mark.parametrize("suffix", ["cl", "cl.mako"])

@@ -10,14 +10,14 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from msgspec import structs
-from tuned_entries import DEFAULT, GPU, N1024, SISTER, VERSION, store, tuned, used
+from tuned_entries import DEFAULT, GPU, N1024, VERSION, store, tuned, used
 
 from opencl_lab.core.errors import OclabError
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.tuned import database, storage
-from opencl_lab.tuned.entry import document, entry_of, parse
+from opencl_lab.tuned.entry import document, entry_of
 
 pytestmark = pytest.mark.usefixtures("overlay")
 
@@ -31,6 +31,7 @@ DAMAGES = {
     "a list": (lambda text: "[]", "expected `object`, got `array`"),
     "deep": (lambda text: "[" * 100_000, "nested too deeply"),
     "no entries": (lambda text: '{"schema": "oclab-tuning/2"}', "missing required field `entries`"),
+    "earlier": (lambda text: text.replace("tuning/2", "tuning/1"), "tuning/1"),
     "other schema": (lambda text: '{"schema": "something", "entries": []}', "something"),
     "time": (lambda text: text.replace("1.5", "-1.5"), "time_ms: expected `float` > 0.0"),
     "NaN": (lambda text: text.replace("1.5", "NaN"), "time_ms: expected"),
@@ -62,27 +63,6 @@ def test_a_damaged_file_is_set_aside_with_one_sentence(damage, found_by, overlay
     assert said in record.message and "\n" not in record.message
     (kept,) = overlay.parent.glob("gemm.json.damaged-*")
     assert kept.read_bytes() == damaged
-
-
-def test_half_a_character_in_a_name_is_kept_as_it_is(overlay):
-    store(GPU, 0, GemmProblem(300, 300, 300))
-    overlay.write_text(overlay.read_text().replace('"name": "', '"name": "bad\\ud800', 1))
-    database.forget()
-    store(GPU, 1)
-    assert "bad\\ud800" in overlay.read_text() and used() == tuned(1)
-
-
-def test_a_file_of_the_version_before_is_kept_and_its_entries_are_stale(overlay, caplog):
-    store(GPU, 0)
-    text = overlay.read_text().replace("tuning/2", "tuning/1")
-    overlay.write_text(text.replace('"version": 1', '"digest": "0123456789abcdef"'))
-    database.forget()
-    assert used() == DEFAULT
-    (record,) = caplog.records
-    assert "kernel has changed" in record.message
-    (entry,) = parse(overlay.read_text())
-    store(SISTER, 1)
-    assert entry.version == 0 and entry in database.entries()
 
 
 def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, caplog):
@@ -183,15 +163,6 @@ def test_two_processes_lose_nothing(tmp_path):
     assert sorted((e.algorithm, e.sizes["m"]) for e in found) == [
         (name, 2**exponent) for name in ("first", "second") for exponent in range(24)
     ]
-
-
-def test_clear_takes_what_is_chosen(overlay):
-    store(GPU, 0)
-    store(SISTER, 1)
-    assert database.clear(lambda entry: entry.device.name == "Paper H200") == 1
-    assert [entry.device.name for entry in database.entries()] == ["Paper H100"]
-    assert database.clear() == 1 and database.entries() == []
-    assert used() == DEFAULT and parse(overlay.read_text()) == []
 
 
 def test_entries_survive_the_file(overlay):

@@ -1,9 +1,7 @@
 """The sandbox with planted kernels: whatever one does, it costs no more than itself."""
 
-import json
 import math
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -14,13 +12,9 @@ import planted
 import pyopencl as cl
 import pytest
 
-from opencl_lab.core.errors import InvalidProblem, LaunchError
 from opencl_lab.lab.measuring.guarded import LEAST_GUARD, Guarded
 from opencl_lab.lab.measuring.poison import POISON
-from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.sandbox import Sandbox
-from opencl_lab.lab.tuning.stage import Stage, WrongResult
-from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import make_task
 
 FOREVER = math.inf
@@ -78,10 +72,6 @@ def test_a_fault_is_that_configuration_s_own(sandbox, fault, status, said):
     assert evaluate(sandbox, "none").status == "correct"
 
 
-def test_a_build_error_names_the_first_error_of_the_log(sandbox):
-    assert "error" in evaluate(sandbox, "syntax").reason.partition("did not build")[2]
-
-
 @pytest.mark.full
 def test_a_hang_ends_in_time_and_leaves_no_process(sandbox):
     evaluate(sandbox, "none")
@@ -135,30 +125,6 @@ def test_what_is_hopeless_is_checked_for_harm_all_the_same(sandbox, fault, said)
     assert evaluation.status == "correctness" and said in evaluation.reason
 
 
-def test_results_are_right_by_their_bits_or_by_comparison(device, monkeypatch):
-    task = make_task(planted.PLANTED, device="cpu").here()
-    compared = []
-
-    def compare(*given):
-        compared.append(given)
-        return type(planted.PLANTED).compare(planted.PLANTED, *given)
-
-    monkeypatch.setattr(planted.PLANTED, "compare", compare)
-    queue = task.device.queue(profiling=True)
-    stage = Stage(task, task.check_problems[0], planted.config(), queue)
-    for config, count in ((planted.config(), 1), (planted.config("none", 64), 1)):
-        stage.poison()
-        stage.run(stage.build(config))
-        stage.check()
-        assert len(compared) == count  # the second has the same bits
-    stage.load()  # as after a wrong result; the outputs are still right
-    stage.check()
-    stage.poison()
-    with pytest.raises(WrongResult, match="wrong result"):
-        stage.check()
-    stage.check(compared=False)
-
-
 @pytest.mark.full
 def test_the_tuner_s_own_time_ends_a_configuration_without_a_verdict(task, monkeypatch):
     monkeypatch.setattr("opencl_lab.lab.tuning.sandbox.GRACE_SECONDS", 0.5)
@@ -194,37 +160,6 @@ def test_limits_follow_the_best_so_far(task):
     assert hurried._limit("timing", 1.0) == 2 and hurried._limit("preparing", math.inf) == 600
     assert hurried.ahead._limit() == 10
     assert Sandbox(task, timeout=60, time_limit=3)._limit("launching", 1.0) == 5
-
-
-def _raise(problem, rng):
-    raise ValueError("no inputs today")
-
-
-UNPREPARED = planted.make(("none",), "unprepared")
-UNPREPARED._inputs = _raise
-
-
-@pytest.mark.full
-def test_inputs_that_cannot_be_made_are_no_configuration_s_fault():
-    UNPREPARED.__module__ = __name__
-    sandbox = Sandbox(make_task(UNPREPARED, device="cpu"))
-    with pytest.raises(LaunchError, match="no inputs today"):
-        sandbox.evaluate(planted.config(), math.inf, FOREVER)
-
-
-def test_an_operation_without_a_name_cannot_be_sent():
-    nameless = planted.make(("none",))
-    with pytest.raises(InvalidProblem, match="top level"):
-        Sandbox(make_task(nameless, device="cpu"))
-
-
-def test_a_task_travels_and_finds_its_device(task):
-    task.algorithm, task.check_problems  # noqa: B018  (cached, and not to be sent)
-    copy = pickle.loads(pickle.dumps(task))
-    assert copy.device == task.device and copy.here().device.handle == task.device.handle
-    assert copy.operation is planted.PLANTED and copy.problem == task.problem
-    assert [problem.n for problem in task.check_problems] == [1009]
-    assert isinstance(copy, TuningTask)
 
 
 @pytest.mark.full
@@ -280,9 +215,3 @@ def test_guards_tell_where_they_were_hit(device):
         cl.enqueue_copy(queue, guarded.buffer, hit)
         assert said in guarded.damage()
     assert guarded._guard >= LEAST_GUARD
-
-
-@pytest.mark.full
-def test_answers_are_json_that_any_evaluation_survives():
-    failed = Evaluation(planted.config(), "runtime", "ünïcode\nand lines", (), 1.5, 0.0, "now")
-    assert Evaluation.from_dict(json.loads(json.dumps(failed.as_dict()))) == failed

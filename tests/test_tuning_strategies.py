@@ -7,18 +7,16 @@ of the others on CPUs, the fastest in rounds: a row has the index of each value,
 import itertools
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from opencl_lab.core.device import Capabilities, Device
-from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import EXACT, SAME, Points, points_of
-from opencl_lab.lab.tuning.strategies import STRATEGIES, get_strategy
+from opencl_lab.lab.tuning.strategies import STRATEGIES
 
 SPACE = SearchSpace(
     (
@@ -38,7 +36,7 @@ GPU = Device(
 
 
 def large_space(values=12, parameters=8):
-    """About 430 million combinations, of which few have values that rise."""
+    """About 430 million combinations, of which 75582 have values that rise."""
     names = [f"P{index}" for index in range(parameters)]
     rising = [
         Constraint(lambda c, a=a, b=b: c.integer(a) <= c.integer(b), f"{a} above {b}")
@@ -96,10 +94,21 @@ def test_a_refusal_takes_points_away_everywhere():
     assert near and all(config.integer("B") <= 4 for config in near)
 
 
+def test_a_space_too_large_to_list_is_drawn_from():
+    space = large_space(values=12, parameters=5)
+    large = Points(space, ())
+    assert large.pruning.total == 12**5 > EXACT and large.pruning.left is None
+    drawn = list(itertools.islice(large.shuffled(random.Random(1)), 300))
+    assert len(set(drawn)) == 300 and all(space.violation(config) is None for config in drawn)
+    assert drawn == list(itertools.islice(large.shuffled(random.Random(1)), 300))
+    few = SearchSpace(space.parameters, (Constraint(lambda c: len(set(c.values())) == 1, "no"),))
+    assert len(list(Points(few, ()).shuffled(random.Random(0)))) <= 12
+
+
 def test_pruning_counts_every_combination_once():
     refused = points(lambda c: f"B is {c['B']}, at most 4" if c.integer("B") > 4 else None)
     pruning = refused.pruning
-    assert pruning.exact and pruning.total == 32
+    assert pruning.total == 32
     assert pruning.left == len(list(refused))
     assert pruning.removed["too much"] == sum(
         config.integer("A") * config.integer("B") > 16 for config in SPACE.all_points()
@@ -119,58 +128,11 @@ def test_neighbours_differ_in_one_parameter_and_are_allowed():
     assert Config(A=4, B=8, C=True) not in near  # too much
 
 
-def test_neighbours_of_a_value_between_the_listed_ones():
-    near = points().neighbours(Config(A=3, B=2, C=False))
-    assert {config["A"] for config in near if config["B"] == 2 and not config["C"]} == {1, 2, 4, 8}
-
-
 def test_shuffled_gives_all_of_a_small_space_once_and_by_seed():
     first = list(points().shuffled(random.Random(5)))
     assert sorted(map(str, first)) == sorted(map(str, SPACE))
     assert first == list(points().shuffled(random.Random(5)))
     assert first != list(points().shuffled(random.Random(6)))
-
-
-def test_a_space_too_large_to_list_is_estimated_and_drawn_from():
-    space = large_space()
-    large = Points(space, (Config(dict.fromkeys(space.names, 0)),))
-    pruning = large.pruning
-    assert pruning.total == 12**8 > EXACT and not pruning.exact
-    assert 0 <= pruning.left < 0.01 * pruning.total  # truly 75582, 0.02 %
-    drawn = list(itertools.islice(large.shuffled(random.Random(1)), 300))
-    assert len(set(drawn)) == 300
-    assert all(space.violation(config) is None for config in drawn)
-    assert drawn == list(itertools.islice(large.shuffled(random.Random(1)), 300))
-
-
-def test_a_large_space_with_few_points_ends():
-    names = [f"P{index}" for index in range(6)]
-    space = SearchSpace(
-        tuple(Parameter(name, tuple(range(20)), "p") for name in names),
-        tuple(
-            Constraint(lambda c, a=a, b=b: c[a] == c[b], "unequal")
-            for a, b in itertools.pairwise(names)
-        ),
-    )
-    found = list(Points(space, ()).shuffled(random.Random(0)))
-    assert len(found) == len(set(found)) == 20
-
-
-@pytest.mark.parametrize(
-    "holds",
-    [
-        lambda c: sum(map(int, c.values())) >= 12,
-        lambda c: c.get("A") == 4,
-        lambda c: "C" in c and c["B"] == 1,
-        lambda c: len(c) == 3 and bool(c["C"]),
-        lambda c: c.integer("C") == 1,
-        lambda c: max(dict(c).values()) == 8,
-    ],
-)
-def test_constraints_may_read_in_any_way(holds):
-    """Asked before all values are chosen, a constraint must not be taken for broken or kept."""
-    space = SearchSpace(SPACE.parameters, (Constraint(holds, "no"),))
-    assert list(Points(space, ())) == list(space) != []
 
 
 @pytest.mark.few(1)
@@ -197,26 +159,6 @@ def test_what_does_the_same_is_one_configuration():
     assert SAME in known.pruning.removed
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "options",
-    [{"n": 4096, "batch": 256}, {"n": 1000}, {"n": 1009, "batch": 3}, {"n": 1 << 18},
-     {"n": 512, "inverse": True, "dtype": "complex128"}],
-)  # fmt: skip
-def test_the_fft_has_a_small_space_without_repetitions(options):
-    operation = get_operation("dft")
-    problem, algorithm = operation.problem(**options), operation.algorithm("fft")
-    device = replace(GPU, kind="cpu")
-    default = algorithm.default_config(problem, device)
-    found = points_of(algorithm, problem, device, (default,))
-    plans = [repr(algorithm.plan(problem, config, device)) for config in found]
-    assert 20 < len(plans) == len(set(plans)) == found.pruning.left < 300
-    assert found.pruning.exact
-    near = [*found.neighbours(default), default]
-    assert len({repr(algorithm.plan(problem, config, device)) for config in near}) == len(near) > 4
-    assert {config["FORM"] for config in found} == {"vector"}
-
-
 # --------------------------------------------------------------- strategies
 
 
@@ -233,34 +175,9 @@ def test_every_strategy_repeats_itself_with_its_seed(name):
     assert ask(STRATEGIES[name], points(), seed=7) == ask(STRATEGIES[name], points(), seed=7)
 
 
-@pytest.mark.parametrize("name", ["random", "local-search"])
-def test_another_seed_asks_in_another_order(name):
-    assert ask(STRATEGIES[name], points(), seed=7) != ask(STRATEGIES[name], points(), seed=8)
-
-
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_strategy_survives_failures_everywhere(name):
     assert set(ask(STRATEGIES[name], points(), times=lambda config: None)) >= set(SPACE)
-
-
-def test_exhaustive_and_random_ask_once():
-    for name in ("exhaustive", "random"):
-        assert len(ask(STRATEGIES[name], points())) == len(list(SPACE))
-
-
-def test_local_search_descends_before_it_restarts():
-    space = large_space()
-    start = Config(dict.fromkeys(space.names, 0))
-
-    def distance(config):
-        goal = (1, 2, 4, 5, 6, 8, 9, 10)
-        return 1.0 + sum(abs(config.integer(f"P{i}") - to) for i, to in enumerate(goal))
-
-    asked = ask(STRATEGIES["local-search"], Points(space, (start,)), limit=600, times=distance)
-    assert asked[0] == start
-    assert min(map(distance, asked)) == 1.0
-    drawn = ask(STRATEGIES["random"], Points(space, (start,)), limit=600, times=distance)
-    assert min(map(distance, drawn)) > 1.0
 
 
 def test_local_search_ignores_gains_that_are_noise():
@@ -299,8 +216,3 @@ def test_local_search_finds_the_best_of_recorded_spaces(path):
         return sum(end <= close for end in ends)
 
     assert found("local-search") >= 4 > found("random")
-
-
-def test_an_unknown_strategy_is_refused_with_the_known_ones():
-    with pytest.raises(InvalidConfig, match="exhaustive, random, local-search"):
-        get_strategy("annealing")

@@ -2,7 +2,6 @@
 
 import math
 import signal
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +10,7 @@ from tuning_runs import GPU, Replay, in_journal, record, replay, tile_time, tune
 
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.journal import journal_of
-from opencl_lab.lab.tuning.result import Timeline
 from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.tuned import database
 
@@ -69,33 +65,6 @@ def test_the_built_in_configuration_is_compared_even_where_it_was_not_checked_in
     assert built_in in [item.config for item in result.finalists] and result.gained
 
 
-def test_finals_get_the_time_that_checks_take(task, monkeypatch):
-    class Slow(Replay):
-        now = 0.0
-
-        def evaluate(self, config, best_ms, seconds):
-            Slow.now += 1.0
-            return replace(super().evaluate(config, best_ms, seconds), build_ms=2000.0)
-
-    monkeypatch.setattr("opencl_lab.lab.engine.explore.monotonic", lambda: Slow.now)
-    runner = Slow(record(task, tile_time))
-    proof = (len(task.check_problems) - 1) * 1.0
-    tuned_by(runner, task, time_limit=20.0, strategy="exhaustive", fresh=True)
-    assert len(runner.asked) == math.ceil(20.0 - min(2 * proof, 0.33 * 20.0)) < 17
-
-
-def test_the_same_seed_asks_the_same(task):
-    asked = [replay(task, fresh=True, budget=15)[1].asked for _ in range(2)]
-    assert asked[0] == asked[1] and len(asked[0]) == 15
-    other = replay(replace(task, seed=1), fresh=True, budget=15)[1].asked
-    assert other != asked[0]
-
-
-def test_a_budget_counts_configurations(task):
-    result, runner = replay(task, strategy="random", budget=7)
-    assert len(runner.asked) == len(result.evaluations) == 7 and result.stopped == "budget"
-
-
 def test_a_time_limit_ends_the_search_and_leaves_time_for_the_finals(task, monkeypatch):
     class Slow(Replay):
         now = 0.0
@@ -117,26 +86,10 @@ def test_a_time_limit_ends_the_search_and_leaves_time_for_the_finals(task, monke
     assert result.finalists and 9 < result.seconds <= 10
 
 
-def test_whichever_limit_comes_first_ends_it(task):
-    assert replay(task, budget=3, time_limit=1e6, fresh=True)[0].stopped == "budget"
-    assert replay(task, budget=1000, time_limit=1e-9, fresh=True)[0].stopped == "time"
-
-
 def test_nothing_correct_is_no_winner(task):
     result, _ = replay(task, time_of=lambda config: None)
     assert result.best is None and result.speedup is None and result.finalists == ()
     assert result.failures == {"runtime": len(result.evaluations)}
-
-
-def test_failures_are_counted_and_never_win(task):
-    def some(config):
-        return None if config["UNROLL"] == 4 else tile_time(config)
-
-    result, _ = replay(task, time_of=some)
-    assert result.best.config["UNROLL"] != 4
-    assert result.failures["runtime"] == sum(
-        item.config["UNROLL"] == 4 for item in result.evaluations
-    )
 
 
 def test_finals_correct_a_lucky_first_measurement(task):
@@ -168,24 +121,6 @@ def test_a_finalist_that_fails_is_out(task):
     assert any(item.status == "runtime" for item in kept.values())
 
 
-def test_a_finalist_that_fails_as_time_ends_is_none(task):
-    turns, failed = Counter(), []
-
-    class Fragile(Replay):
-        def again(self, config, seconds):
-            if failed:
-                return None  # the time is up
-            turns[config] += 1
-            if turns[config] == 2:
-                failed.append(config)
-                return Evaluation(config, "correctness", "wrong result")
-            return super().again(config, seconds)
-
-    result = tuned_by(Fragile(record(task, lambda config: 1.0)), task, budget=1000)
-    assert failed and result.best.status == "correct" and result.best.config not in failed
-    assert not {item.config for item in result.finalists} & set(failed)
-
-
 def test_an_unstable_winner_is_reported(task):
     rounds = {}
 
@@ -215,20 +150,6 @@ def rounds_of(task, factor, spread):
         return factor if dict(config) == other else 1.0
 
     return tuned_by(Noisy(record(task, time_of)), task, budget=1000, fresh=True), other
-
-
-def test_finalists_take_turns_in_orders_that_change(task):
-    asked = []
-
-    class Watched(Replay):
-        def again(self, config, seconds):
-            asked.append(config)
-            return super().again(config, seconds)
-
-    result = tuned_by(Watched(record(task, tile_time)), task, budget=30, fresh=True)
-    count = len(result.finalists)
-    orders = [tuple(asked[begin : begin + count]) for begin in range(0, len(asked), count)]
-    assert count > 2 and len(set(map(frozenset, orders))) == 1 < len(set(orders))
 
 
 def test_a_gain_within_noise_is_none(task):
@@ -337,20 +258,6 @@ def test_what_builders_refused_is_known_to_a_resume(task):
     assert configs[-1] not in runner.asked and second.resumed == 1
 
 
-def test_a_time_line_has_all_phases_and_counts(task):
-    timeline = Timeline()
-    for second in range(1, 101):
-        timeline.mark(second, 2 * second, 3 * second, {"timing": second / 2, "odd": 0.001 * second})
-    slices = timeline.slices()
-    assert len(slices) == 10 and slices[0].begin == 0 and slices[-1].end == 100
-    assert [item.evaluated for item in slices] == [20] * 10
-    assert slices[3].phases == {"timing": pytest.approx(5)}
-    assert str(slices[3]) == "30 to 40 s: 20 evaluated, 30 built ahead; timing 5.0"
-    result, _ = replay(task, budget=20)
-    assert sum(item.evaluated for item in result.timeline) == len(result.evaluations)
-    assert sum(result.phases.values()) == pytest.approx(result.seconds, abs=0.5)
-
-
 def test_a_second_interrupt_loses_nothing(task):
     class Twice(Replay):
         def evaluate(self, config, best_ms, seconds):
@@ -362,15 +269,6 @@ def test_a_second_interrupt_loses_nothing(task):
             signal.raise_signal(signal.SIGINT)
 
     result = tuned_by(Twice(record(task, tile_time)), task, budget=100)
-    assert result.stopped == "interrupted" and len(result.evaluations) == 6
-
-
-def test_an_interrupt_while_the_processes_end_is_not_lost(task):
-    class Late(Replay):
-        def close(self):
-            signal.raise_signal(signal.SIGINT)
-
-    result = tuned_by(Late(record(task, tile_time)), task, budget=6)
     assert result.stopped == "interrupted" and len(result.evaluations) == 6
 
 
@@ -407,14 +305,3 @@ def test_what_makes_no_task_is_refused():
         make_task("gemm", device=GPU, algorithm="magic")
     with pytest.raises(InvalidProblem, match="no operation"):
         make_task("tea", device=GPU)
-
-
-@pytest.mark.parametrize("name", ["sort", "gemm"])
-def test_every_operation_can_be_sent_to_a_worker(name):
-    for algorithm in get_operation(name).algorithms:
-        sizes = {"m": 4} if algorithm.name == "gemv" else {}
-        if algorithm.supports(get_operation(name).problem(**sizes), GPU) is not None:
-            continue  # for CPUs, or for what this device has not
-        made = make_task(name, device=GPU, algorithm=algorithm.name, **sizes)
-        assert made.problem not in made.check_problems
-        assert journal_of(made).path.name.startswith(f"{name}-{algorithm.name}-")

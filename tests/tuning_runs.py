@@ -1,7 +1,6 @@
 """Recorded runs of the tuner."""
 
 from pathlib import Path
-from types import MappingProxyType
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.lab.engine.journal import read_journal
@@ -20,7 +19,6 @@ class Replay:
 
     built_ahead = restarts = 0
     trouble = ""
-    seconds = MappingProxyType({})
 
     def __init__(self, evaluations):
         self._recorded = {evaluation.config: evaluation for evaluation in evaluations}

@@ -5,8 +5,7 @@ Run it as a script, with the number of seconds to spend:
     python docs/examples/tune_your_kernel.py 20
 
 The kernel says itself what its arguments are. The same sandbox, correctness gate, journal and
-database serve it as serve the operations of the package. An operation of several launches, of
-many sizes, or with a reference of its own is `tune_your_operation.py`.
+database serve it as serve the operations of the package.
 """
 
 import sys

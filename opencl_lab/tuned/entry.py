@@ -16,7 +16,6 @@ from opencl_lab.core.records import Positive, as_json, parsed, timestamp, typed
 from opencl_lab.core.space import Config
 
 SCHEMA = "oclab-tuning/2"
-EARLIER = "oclab-tuning/1"  # entries had a digest of the kernel's text, and no version
 
 
 class Sized(Protocol):
@@ -62,7 +61,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     operation: str
     algorithm: str
     version: int
-    """The `Algorithm.version` for which it was found; 0 in entries from before these versions."""
+    """The `Algorithm.version` for which it was found."""
     device: Origin
     layout: dict[str, Any]
     """Fields of the problem on which the fastest configuration depends; they must match."""
@@ -106,10 +105,6 @@ class _Document(_EntryHead):
     entries: list[Entry]
 
 
-class _Earlier(_EntryHead):
-    entries: list[dict[str, Any]]
-
-
 def to_bucket(sizes: Mapping[str, int]) -> tuple[int, ...]:
     """Return the rounded binary logarithm of each size, in the order of their names."""
     return tuple(round(math.log2(max(size, 1))) for _, size in sorted(sizes.items()))
@@ -150,12 +145,7 @@ def parse(text: str, shipped: bool = False) -> list[Entry]:
     content = parsed(text)
     try:
         schema = typed(_EntryHead, content).schema
-        if schema == EARLIER:
-            old = typed(_Earlier, content).entries
-            known = [{name: item[name] for name in item if name != "digest"} for item in old]
-            content = {"entries": [{"version": 0, **item} for item in known], "schema": SCHEMA}
-            schema = SCHEMA
-        if schema != SCHEMA and re.fullmatch(r"oclab-tuning/\d+", schema):
+        if re.fullmatch(r"oclab-tuning/([3-9]|\d\d+)", schema):
             raise OclabError(
                 f"it is of the version {schema}, this opencl_lab knows {SCHEMA}; update opencl_lab"
             )

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import sys
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli.common import add_options, global_options, settings
-from opencl_lab.lab.cli.kernel_arrays import argument_values
 from opencl_lab.lab.cli.tune_search import AskedSearch, run_search, search_options
 from opencl_lab.lab.cli.values import pairs, parameter_values
-from opencl_lab.lab.files import read_array
+from opencl_lab.lab.files import FORMATS, read_array, split_part
+from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.lab.tuning.kernel_file import kernel_file
 from opencl_lab.lab.tuning.kernel_text import KernelText
+from opencl_lab.lab.tuning.signature import Argument
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import make_task
 
@@ -34,6 +39,9 @@ Sizes are expressions of parameters and numeric arguments, with + - * // %, min,
 ceil_div(a, b), round_up(a, multiple); commas separate dimensions.
 """
 
+
+INOUT = "inout:"
+RANDOM_INTEGERS = 100
 
 KERNEL_OPTIONS = (
     click.option(
@@ -56,10 +64,10 @@ KERNEL_OPTIONS = (
         metavar="NAME=VALUE",
         multiple=True,
         help="Argument of the kernel; repeatable. For a scalar, its value. For an array, a file "
-        "such as x.npy, or its size; const arrays are filled with random numbers. One of a size "
-        "that names a --param is working memory: no result, and no prefix. Prefixes of another "
-        "size: zeros:, random: or out:, then a type such as float32:; of a file: out:. The prefix "
-        "inout: comes first, for an array that the kernel reads and writes.",
+        "such as x.npy, or its size; const arrays are filled with random numbers, others are "
+        "outputs. Prefixes of a size: zeros: or random:, for an array that is read, then a type "
+        "such as float32:. The prefix inout: comes first, for an array that the kernel reads and "
+        "writes.",
     ),
     click.option(
         "--global",
@@ -144,9 +152,7 @@ def _task(
     """Return the task, with its data generated or read; `given` is for `kernel_file`."""
     texts = pairs("--arg", arguments)
     signature = text.launched(text.first)[0]
-    values, outputs, inout = argument_values(
-        signature.arguments, texts, text.fixed, seed, text.params
-    )
+    values, outputs, inout = _argument_values(signature.arguments, texts, text.fixed, seed)
     operation = kernel_file(
         text,
         values,
@@ -182,3 +188,70 @@ def _expected(texts: Sequence[str]) -> Any:
     if len(texts) == 1 and "=" not in texts[0]:
         return read_array(texts[0])
     return {name: read_array(file) for name, file in pairs("--check", texts).items()}
+
+
+# ---------------------------------------------------------- values of --arg
+
+
+def _argument_values(
+    arguments: Sequence[Argument], texts: Mapping[str, str], fixed: Mapping[str, Any], seed: int
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the values of arguments, which arrays are outputs, and which are read and written.
+
+    `texts` are the values of ``--arg``; sizes in them may name the `fixed` parameters.
+    """
+    values: dict[str, Any] = dict(texts)  # unknown arguments are refused later
+    numbers = {argument.name for argument in arguments if not argument.space} & set(texts)
+    values.update({name: evaluate(texts[name], fixed) for name in numbers})
+    names = {**fixed, **{name: values[name] for name in numbers}}
+    rng = np.random.default_rng(seed)
+    outputs, inout = [], []
+    for argument in arguments:
+        name = argument.name
+        if name in texts and argument.space in ("global", "constant"):
+            text = texts[name].removeprefix(INOUT)
+            values[name], given = _array(argument, text, names, rng)
+            if text != texts[name]:
+                inout.append(name)
+            elif not given and not argument.const:
+                outputs.append(name)
+    return values, outputs, inout
+
+
+def _array(
+    argument: Argument, text: str, names: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[np.ndarray[Any, Any], bool]:
+    """Return an array, and whether its contents were asked for."""
+    if Path(split_part(text, FORMATS)[0]).suffix.lower() in FORMATS:
+        return read_array(text), True
+    *before, size = text.split(":")
+    how = before.pop(0) if before and before[0] in ("random", "zeros") else ""
+    dtype, width = argument.dtype, argument.stored
+    if before:
+        try:
+            dtype = np.dtype(before.pop(0))
+        except TypeError as error:
+            raise InvalidProblem(f"--arg {argument.name}={text}: {error}") from error
+    if before or dtype is None:
+        form = f"a file, or [zeros:|random:][TYPE:]SIZE for {argument.text!r}"
+        raise InvalidProblem(f"--arg {argument.name} takes {form}, not {text!r}")
+    shape = whole_numbers_of(size, names) + ((width,) if width > 1 else ())
+    if min(shape) < 1:
+        raise InvalidProblem(f"--arg {argument.name}={text}: the size must be positive")
+    if math.prod(shape) * dtype.itemsize > sys.maxsize:
+        raise InvalidProblem(f"--arg {argument.name}={text}: the array does not fit into memory")
+    if how == "random" or (not how and argument.const):
+        return _random(shape, dtype, rng), bool(how)
+    return np.zeros(shape, dtype), bool(how)
+
+
+def _random(
+    shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    """Return random numbers: normally distributed, or small integers, which may be indices."""
+    if dtype.kind in "iu":
+        return rng.integers(0, RANDOM_INTEGERS, shape).astype(dtype)
+    numbers: Any = rng.standard_normal(shape)
+    if dtype.kind == "c":
+        numbers = numbers + 1j * rng.standard_normal(shape)
+    return np.asarray(numbers, dtype)

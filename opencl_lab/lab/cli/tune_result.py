@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
@@ -10,12 +11,11 @@ from rich.text import Text
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.cli.common import document, settings
-from opencl_lab.lab.cli.tune_progress import failure_counts, pace
 from opencl_lab.lab.measuring.roofline import share_text, stored_peaks
 from opencl_lab.lab.presentation.table import number, peak_caption
 from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.prune import Pruning
-from opencl_lab.lab.tuning.result import TuneResult
+from opencl_lab.lab.tuning.result import TuneResult, TuningProgress
 
 OPTIONAL_COLUMNS = ("% peak", "runs", "GFLOP/s", "GB/s", "min..max")
 """Columns that are omitted on narrow terminals, in this order."""
@@ -51,11 +51,8 @@ def result_document(result: TuneResult, selection: Selection) -> dict[str, Any]:
         journal=None if result.journal is None else str(result.journal),
         notes=list(result.notes),
         removed=result.pruning.as_dict(),
-        share_of_space=result.share,
         per_minute=result.per_minute,
         built_ahead=result.built_ahead,
-        phases=dict(result.phases),
-        timeline=[item.as_dict() for item in result.timeline],
         failures=result.failures,
         evaluations=[item.as_dict() for item in result.evaluations],
     )
@@ -86,19 +83,34 @@ def print_result(result: TuneResult) -> None:
         settings().say("not stored: no other configuration was tried")
 
 
+def failure_counts(failures: Mapping[str, int]) -> str:
+    """Return the number of failures by status, in words."""
+    if not failures:
+        return ""
+    return "failed: " + ", ".join(f"{count} {status}" for status, count in failures.items())
+
+
+def pace(state: TuningProgress | TuneResult) -> str:
+    """Return the pace and the builds ahead, in words."""
+    parts = [f"{state.per_minute:.0f} a minute"] if state.per_minute else []
+    parts += [f"{state.built_ahead} built ahead"] if state.built_ahead else []
+    return ", ".join(parts)
+
+
 def _print_space(pruning: Pruning) -> None:
     """Print the size of the space, and what was removed from it and why."""
     say, verbose = settings().say, settings().verbose
-    about = "" if pruning.exact else "about "
-    removed = "; removed:" if pruning.removed else ""
     total = counted(pruning.total, "combination")
-    say(f"space: {total}, {about}{pruning.left} can run here{removed}")
-    for index, (reason, count) in enumerate(pruning.removed.items()):
-        if verbose or index < REASONS:
-            say(f"  {about}{count}: {reason}")
-    more = 0 if verbose else len(pruning.removed) - REASONS
-    if more > 0:
-        say(f"  and {counted(more, 'reason')} more, which -v shows")
+    if pruning.removed is None:
+        say(f"space: {total}, too many to look at each")
+        return
+    removed = "; removed:" if pruning.removed else ""
+    say(f"space: {total}, {pruning.left} can run here{removed}")
+    reasons = list(pruning.removed.items())
+    for reason, count in reasons if verbose else reasons[:REASONS]:
+        say(f"  {count}: {reason}")
+    if not verbose and len(reasons) > REASONS:
+        say(f"  and {counted(len(reasons) - REASONS, 'reason')} more, which -v shows")
 
 
 def _print_search(result: TuneResult) -> None:
@@ -109,15 +121,8 @@ def _print_search(result: TuneResult) -> None:
         f"evaluated {counted(len(result.evaluations), 'configuration')}{resumed}, in "
         f"{result.seconds:.0f} s; ended by {ENDED_BY[result.stopped]}"
     )
-    speed = pace(result)
-    if speed:
+    if speed := pace(result):
         say(speed)
-        longest = sorted(result.phases.items(), key=lambda item: -item[1])
-        parts = ", ".join(f"{name} {spent:.1f} s" for name, spent in longest)
-        if parts and verbose:
-            say(f"where the time went: {parts}")
-            for part in result.timeline:
-                say(f"  {part}")
     failed = [item for item in result.evaluations if item.status != "correct"]
     if failed:
         say(f"{failure_counts(result.failures)}; replacements of the worker: {result.restarts}")

@@ -1,15 +1,21 @@
-"""Shared by all searches of `oclab tune`: their options, and running them."""
+"""Shared by all searches of `oclab tune`: their options, running them, and their progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import click
+from rich.live import Live
+from rich.text import Text
 
 from opencl_lab.core import early
 from opencl_lab.core.device import Device
+from opencl_lab.core.interrupt import released
 from opencl_lab.lab.cli.common import (
     add_options,
     output_path,
@@ -18,14 +24,18 @@ from opencl_lab.lab.cli.common import (
     write_files,
 )
 from opencl_lab.lab.cli.completion import files
-from opencl_lab.lab.cli.tune_progress import watch
-from opencl_lab.lab.cli.tune_result import print_result, result_document
+from opencl_lab.lab.cli.tune_result import failure_counts, pace, print_result, result_document
+from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.presentation.drawing import check_plot
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.tuning.plots import plot_tuning
-from opencl_lab.lab.tuning.result import TuneResult
+from opencl_lab.lab.tuning.result import TuneResult, TuningProgress, share_of_peak
 from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import DEFAULT_TIME_LIMIT, SearchOptions, run_tuning
+
+LINE_SECONDS = 10.0
+"""Seconds between lines of progress without an improvement."""
 
 SEARCH_OPTIONS = (
     click.option(
@@ -104,7 +114,7 @@ def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int
     settings().say_device()
     settings().say(f"{_title(task)}")
     early.command.kept = "what was found is kept, the same command resumes from here"
-    with watch(task) as progress:
+    with _watch(task) as progress:
         result = run_tuning(task, search, progress)
     if result.journal is None:
         early.command.kept = "what was found could not be kept: see the notes"
@@ -132,3 +142,68 @@ def _status(result: TuneResult) -> int:
 def _title(task: TuningTask) -> str:
     where = ", in the calling thread" if task.device.is_serial else ""
     return f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}{where}"
+
+
+# ------------------------------------------------------------------ progress
+
+
+@contextmanager
+def _watch(task: TuningTask) -> Iterator[Callable[[TuningProgress], None] | None]:
+    """Yield what shows progress: on a terminal the state in place, else a line now and then."""
+    if settings().quiet or settings().json:
+        yield None
+        return
+    if not sys.stdout.isatty():
+        yield _Lines(task)
+        return
+    live = Live("starting", console=settings().console, transient=True)
+    with released(live.start, lambda _: live.stop()):
+
+        def show(state: TuningProgress) -> None:
+            # A short search ends before the first automatic refresh.
+            live.update(Text("\n".join((_line(task, state), *state.notes))), refresh=True)
+
+        yield show
+
+
+class _Lines:
+    """Progress as lines: one for each improvement, and others at intervals."""
+
+    def __init__(self, task: TuningTask):
+        self._task = task
+        self._shown: Any = None
+        self._last = 0.0
+        self._notes = 0
+
+    def __call__(self, state: TuningProgress) -> None:
+        for note in state.notes[self._notes :]:
+            settings().say(f"note: {note}")
+        self._notes = len(state.notes)
+        now = time.monotonic()
+        what = (state.phase, state.best and state.best.config)
+        if what != self._shown or now >= self._last + LINE_SECONDS:
+            self._shown, self._last = what, now
+            settings().say(_line(self._task, state))
+
+
+def _line(task: TuningTask, state: TuningProgress) -> str:
+    """Return the progress in one line."""
+    parts = (
+        f"{state.phase} {state.evaluated}" + (f"/{state.total}" if state.total else " tried"),
+        _best_text(task, state),
+        failure_counts(state.failures),
+        pace(state),
+        "" if state.seconds_left is None else f"{state.seconds_left:.0f} s left",
+    )
+    return "; ".join(part for part in parts if part)
+
+
+def _best_text(task: TuningTask, state: TuningProgress) -> str:
+    if state.best is None:
+        return "nothing correct yet"
+    share, why = share_of_peak(task, state.best.time_ms)
+    about = f", {why}" if why else ""
+    peak = "" if share is None else f" ({share_text(share)} % of peak{about})"
+    # After the finals the winner is printed in full.
+    config = f" {state.best.config}" if state.phase == "search" else ""
+    return f"best {number(state.best.time_ms)} ms{peak}{config}"

@@ -4,38 +4,42 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import click
 from rich.table import Table
 from rich.text import Text
 
-from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.paths import data_dir
+from opencl_lab.core.errors import InvalidProblem, OclabError
+from opencl_lab.core.paths import check_target, data_dir, write_target
 from opencl_lab.core.wording import counted, plain
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.drivers.discovery import devices
+from opencl_lab.lab.cli.common import add_options, document, global_options, print_json, settings
+from opencl_lab.lab.cli.completion import files
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
-from opencl_lab.lab.cli.tuning_entries import (
-    STYLES,
-    Chosen,
-    pairs_text,
-    selection_options,
-    state_of,
-)
-from opencl_lab.lab.cli.tuning_exchange import export_command, import_command
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.registry import operations
+from opencl_lab.lab.tuning.journal import JournalRun, runs, to_t4
+from opencl_lab.lab.tuning.kernel_text import read_text
 from opencl_lab.lab.tuning.task import problem_with
 from opencl_lab.tuned import database
-from opencl_lab.tuned.entry import Entry
+from opencl_lab.tuned.entry import Entry, Origin, parse
+from opencl_lab.tuned.entry import document as entries_document
 
 OPTIONAL_COLUMNS = ("layout", "from", "ms", "state")
 """Columns that are omitted on narrow terminals, in this order."""
 DEVICE_WIDTH = 10  # at least; a driver's version may be wrapped anywhere
+STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
+SELECTION_OPTIONS = (
+    click.option("--operation", metavar="NAME", help="Limit to this operation."),
+    click.option("--algorithm", metavar="NAME", help="Limit to this algorithm."),
+)
 
 
 @click.group("tuning", cls=LazyGroup)
@@ -47,18 +51,90 @@ def tuning_command() -> None:
     """
 
 
+# ---------------------------------------------------------------- selection
+
+
+def _selection_options(command: Any) -> Any:
+    """Add the options that select entries and runs."""
+    return add_options(command, SELECTION_OPTIONS)
+
+
+class _Chosen:
+    """A selection of entries and runs by operation, algorithm and the global option ``--device``.
+
+    Unknown names are refused, so that a typing error does not look like an empty list.
+    """
+
+    def __init__(self, operation: str | None, algorithm: str | None):
+        self._operation, self._algorithm = operation, algorithm
+        self._logged = runs()
+        known = {(name, a.name) for name, op in operations().items() for a in op.algorithms}
+        stored: list[Entry | JournalRun] = [*database.entries(), *self._logged]
+        known |= {(item.operation, item.algorithm) for item in stored}
+        _check_name("operation", operation, (name for name, _ in known))
+        within = (name for of, name in known if operation in (None, of))
+        _check_name("algorithm", algorithm, within)
+        given = settings().device is not None
+        self._unit = Origin.of(settings().select().device).unit if given else None
+
+    def __call__(self, stored: Entry | JournalRun) -> bool:
+        """Return whether an entry or run is selected; the version of the driver does not matter."""
+        key = stored.device if isinstance(stored, JournalRun) else stored.device.key
+        return (
+            self._operation in (None, stored.operation)
+            and self._algorithm in (None, stored.algorithm)
+            and self._unit in (None, key.rpartition("/")[0])
+        )
+
+    def own(self) -> list[Entry]:
+        """Return the user's selected entries."""
+        return [entry for entry in database.entries() if not entry.shipped and self(entry)]
+
+    def runs(self) -> list[JournalRun]:
+        """Return the selected runs, the latest last."""
+        return [run for run in self._logged if self(run)]
+
+
+def _check_name(what: str, name: str | None, names: Iterable[str]) -> None:
+    known = set(names)
+    if name is not None and name not in known:
+        there = ", ".join(sorted(known))
+        raise InvalidProblem(f"there is no {what} {name!r}; there are: {there}")
+
+
+def _state_of(entry: Entry) -> tuple[str, str]:
+    """Return whether an entry is ``current``, ``stale`` or ``unknown``, and why."""
+    operation = operations().get(entry.operation)
+    algorithms = {item.name: item for item in operation.algorithms} if operation else {}
+    if entry.algorithm not in algorithms:
+        return "unknown", "there is no such algorithm here"
+    version = algorithms[entry.algorithm].on(entry.device.kind).version
+    if entry.version != version:  # also on a device that is not here
+        return "stale", database.CHANGED
+    reasons = {
+        device.key: database.staleness(entry, device, version)
+        for device in devices()
+        if database.same_unit(entry, device)
+    }
+    reason = None if None in reasons.values() else next(iter(reasons.values()), None)
+    return ("current", "") if reason is None else ("stale", reason)
+
+
+def _pairs_text(values: Any) -> str:
+    """Return names and values as one line of text."""
+    return " ".join(f"{name}={value}" for name, value in values.items())
+
+
 # --------------------------------------------------------------------- list
 
 
 @tuning_command.command("list")
-@selection_options
-@click.option("--runs", "with_runs", is_flag=True, help="Also list the journals of searches.")
+@_selection_options
 @global_options
-def list_command(operation: str | None, algorithm: str | None, with_runs: bool) -> None:
+def list_command(operation: str | None, algorithm: str | None) -> None:
     """List the stored entries: your own, then those of the package."""
-    wanted = Chosen(operation, algorithm)
-    found = [(entry, *state_of(entry)) for entry in database.entries() if wanted(entry)]
-    journals = wanted.runs() if with_runs else []
+    wanted = _Chosen(operation, algorithm)
+    found = [(entry, *_state_of(entry)) for entry in database.entries() if wanted(entry)]
     if settings().json:
         rows = [
             {
@@ -69,33 +145,13 @@ def list_command(operation: str | None, algorithm: str | None, with_runs: bool) 
             }
             for entry, state, reason in found
         ]
-        logged = [
-            {
-                "file": str(run.path),
-                "operation": run.operation,
-                "algorithm": run.algorithm,
-                "problem": dict(run.problem),
-                "device": run.device,
-                "evaluations": len(run.evaluations),
-                "best_ms": None if run.best is None else run.best.time_ms,
-            }
-            for run in journals
-        ]
-        more = {"runs": logged} if with_runs else {}
-        print_json(document("tuning list", path=str(data_dir("tuning")), entries=rows, **more))
+        print_json(document("tuning list", path=str(data_dir("tuning")), entries=rows))
         return
     settings().say(str(data_dir("tuning")))
     if found:
         settings().show(_entries_table(found), OPTIONAL_COLUMNS)
     else:
         settings().say("nothing is tuned yet; run `oclab tune OPERATION`")
-    for run in journals:
-        best = "none correct" if run.best is None else f"best {plain(run.best.time_ms)} ms"
-        settings().say(
-            f"{run.path}: {run.operation} {run.algorithm} {pairs_text(run.problem)} "
-            f"on {run.device}: "
-            f"{counted(len(run.evaluations), 'evaluation')}, {best}"
-        )
 
 
 def _problem_text(entry: Entry) -> str:
@@ -106,7 +162,7 @@ def _problem_text(entry: Entry) -> str:
         names = {item.name for item in fields(operation.problem())}
         with suppress(InvalidProblem):
             return problem_with(operation, {n: values[n] for n in values if n in names}).title
-    return pairs_text(values)
+    return _pairs_text(values)
 
 
 def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
@@ -195,16 +251,81 @@ def _row_lines(row: dict[str, Any]) -> list[str]:
     text += f" ({row['why']})" if "why" in row else ""
     if "entry" in row:
         entry = row["entry"]
-        text += f", tuned with {pairs_text(entry['sizes'])} on {entry['device']['name']}"
+        text += f", tuned with {_pairs_text(entry['sizes'])} on {entry['device']['name']}"
         text += f" to {plain(entry['time_ms'])} ms"
     return [text, *([f"  {json.dumps(row['config'])}"] if "config" in row else [])]
+
+
+# ------------------------------------------------------------ export, import
+
+
+@tuning_command.command("export")
+@click.argument("file", shell_complete=files)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["overlay", "t4"]),
+    default="overlay",
+    show_default=True,
+    help="overlay: your tuned entries, for opencl_lab elsewhere; t4: the latest search.",
+)
+@_selection_options
+@global_options
+def export_command(file: str, form: str, operation: str | None, algorithm: str | None) -> None:
+    """Write tuned entries, or a whole search, to FILE."""
+    path = Path(file)
+    check_target(path)
+    wanted = _Chosen(operation, algorithm)
+    if form == "overlay":
+        own = wanted.own()
+        if not own:
+            raise InvalidProblem("there is nothing to export; run `oclab tune OPERATION` first")
+        text = json.dumps(entries_document(own), indent=1, sort_keys=True)
+        what: dict[str, Any] = {"entries": len(own)}
+    else:
+        found = wanted.runs()
+        if not found:
+            raise InvalidProblem("there is no run to export; run `oclab tune OPERATION` first")
+        text = to_t4(found[-1])
+        what = {"journal": str(found[-1].path), "evaluations": len(found[-1].evaluations)}
+    with write_target(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    if settings().json:
+        print_json(document("tuning export", path=str(path), format=form, **what))
+        return
+    settings().say(f"written to {path}: {_pairs_text(what)}")
+
+
+@tuning_command.command("import")
+@click.argument("file", shell_complete=files)
+@global_options
+def import_command(file: str) -> None:
+    """Read FILE, which `oclab tuning export` wrote: entries newer than yours are taken over."""
+    path = Path(file)
+    text = read_text(path)
+    try:
+        new = parse(text)
+    except (ValueError, OclabError) as error:
+        raise InvalidProblem(f"cannot import {path}: {error}") from error
+    taken = database.add(new, replace=False)
+    states = [_state_of(entry)[0] for entry in new]
+    if settings().json:
+        count = {state: states.count(state) for state in STYLES}
+        print_json(document("tuning import", entries=len(new), taken=taken, **count))
+        return
+    kept = len(new) - taken
+    settings().say(
+        f"{counted(taken, 'entry', 'entries')} taken over"
+        + "".join(f", {states.count(s)} {s}" for s in ("stale", "unknown") if s in states)
+        + (f"; {kept} not newer than yours left out" if kept else "")
+    )
 
 
 # -------------------------------------------------------------------- clear
 
 
 @tuning_command.command("clear")
-@selection_options
+@_selection_options
 @click.option("--stale", "only_stale", is_flag=True, help="Limit to stale entries.")
 @click.option("--runs", "with_runs", is_flag=True, help="Also delete the journals of searches.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
@@ -213,12 +334,12 @@ def clear_command(
     operation: str | None, algorithm: str | None, only_stale: bool, with_runs: bool, yes: bool
 ) -> None:
     """Delete your own tuned entries; those of the package stay."""
-    wanted = Chosen(operation, algorithm)
+    wanted = _Chosen(operation, algorithm)
 
     def meant(entry: Entry) -> bool:
-        return wanted(entry) and (not only_stale or state_of(entry)[0] == "stale")
+        return wanted(entry) and (not only_stale or _state_of(entry)[0] == "stale")
 
-    own = [entry for entry in database.entries() if not entry.shipped and meant(entry)]
+    own = [entry for entry in wanted.own() if meant(entry)]
     journals = wanted.runs() if with_runs else []
     if (own or journals) and not yes:
         _ask(_deleted_text(len(own), len(journals) if with_runs else None))
@@ -247,7 +368,3 @@ def _ask(what: str) -> None:
     if not click.confirm(f"delete {what}?", err=True):
         settings().say("nothing was deleted")
         raise click.exceptions.Exit(0)
-
-
-for _command in (export_command, import_command):
-    tuning_command.add_command(_command)

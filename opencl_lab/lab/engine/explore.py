@@ -91,7 +91,6 @@ class Exploration(Generic[P, R]):
         self.limits = limits or Limits()
         self.seen: dict[P, R] = {}  # results sent to generators so far, in order
         self.measured: list[P] = []  # points that were not known
-        self.thinking = 0.0  # seconds spent in generators
 
     def run(self, points: PointGenerator[P, R]) -> Stopped:
         """Run a generator until it ends or something stops it; return which."""
@@ -99,13 +98,11 @@ class Exploration(Generic[P, R]):
         try:
             with closing(points):
                 while True:
-                    begin = monotonic()
                     try:
                         # A generator is started by sending None.
                         asked = points.send(answer)  # type: ignore[arg-type]
                     except StopIteration:
                         return "complete"
-                    self.thinking += monotonic() - begin
                     answer = self.answer(self.choose(asked) if isinstance(asked, list) else asked)
         except ExplorationStop as stop:
             return stop.why

@@ -35,15 +35,6 @@ GRAMMAR = (
 )
 
 
-def names_in(text: str) -> set[str]:
-    """Return the names in an expression; none if it is no expression."""
-    try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except SyntaxError:
-        return set()
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-
-
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     """Return the value of an expression; several, separated by commas, are a tuple.
 

@@ -6,17 +6,19 @@ A journal holds a tuning run, which can be exported and listed.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import data_dir
-from opencl_lab.core.space import Config, Value
+from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
+from opencl_lab.drivers.discovery import devices
 from opencl_lab.lab.engine.journal import Journal, digest_of, read_journal
+from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.task import TuningTask
 
@@ -80,42 +82,9 @@ class JournalRun:
     algorithm: str
     problem: Mapping[str, Any]
     device: str
-    parameters: Mapping[str, tuple[Any, ...]]
-    """The values of each parameter: those of the space, and others that were tried."""
+    space: dict[str, list[Any]]
+    """The values of each parameter in the search space."""
     evaluations: list[Evaluation]
-
-    @property
-    def best(self) -> Evaluation | None:
-        """The fastest correct evaluation."""
-        correct = [item for item in self.evaluations if item.status == "correct"]
-        return min(correct, key=lambda item: item.time_ms, default=None)
-
-
-def read_run(path: Path) -> JournalRun:
-    """Return the run in a journal; InvalidProblem if the file is not a journal."""
-    head, records = read_journal(path)
-    try:
-        head["journal"]
-        space = {name: tuple(values) for name, values in head["space"].items()}
-        about = (head["operation"], head["algorithm"], head["problem"], head["device"])
-    except (KeyError, TypeError, AttributeError) as error:
-        why = repr(error) if path.exists() else "there is no such file"
-        raise InvalidProblem(f"{path} is not a journal of the tuner: {why}") from error
-    evaluations = list(evaluations_of(records).values())
-    return JournalRun(path, *about, _values_of(evaluations, space), evaluations)
-
-
-def _values_of(
-    evaluations: list[Evaluation], listed: Mapping[str, tuple[Value, ...]]
-) -> dict[str, tuple[Value, ...]]:
-    """Return the values of each parameter: the `listed` ones, then others that were tried."""
-    found = {name: list(values) for name, values in listed.items()}
-    for evaluation in evaluations:
-        for name, value in evaluation.config.items():
-            tried = found.setdefault(name, [])
-            if (type(value), value) not in [(type(old), old) for old in tried]:
-                tried.append(value)
-    return {name: tuple(values) for name, values in found.items()}
 
 
 def runs() -> list[JournalRun]:
@@ -123,8 +92,62 @@ def runs() -> list[JournalRun]:
     found = []
     for path in data_dir("journals").glob("*.jsonl"):
         try:
-            run = read_run(path)
+            head, records = read_journal(path)
+            evaluations = list(evaluations_of(records).values())
+            run = JournalRun(
+                path,
+                head["operation"],
+                head["algorithm"],
+                head["problem"],
+                head["device"],
+                dict(head["space"]),
+                evaluations,
+            )
             found.append((path.stat().st_mtime_ns, str(path), run))
-        except (InvalidProblem, OSError):
+        except (KeyError, TypeError, OSError):  # not a journal of the tuner
             continue
     return [run for _, _, run in sorted(found, key=lambda item: item[:2])]
+
+
+def to_t4(run: JournalRun) -> str:
+    """Return a run as T4 results 1.0.0, the exchange format of auto-tuners.
+
+    Values that T4 has no field for are in additional ones.
+    """
+    names = {device.key: device.name for device in devices()}
+    operation = operations().get(run.operation)
+    sizes = operation.problem().sizes if operation else ()
+    about = {
+        "operation": run.operation,
+        "algorithm": run.algorithm,
+        "problem": dict(run.problem),
+        "device": run.device,
+        "device_name": names.get(run.device, run.device),
+        "kernel_name": f"{run.operation}_{run.algorithm}",
+        "problem_size": [run.problem[name] for name in sizes if name in run.problem],
+        "tune_params": run.space,
+    }
+    metadata = {"timeunit": "milliseconds", "opencl_lab": about}
+    results = [_result(evaluation) for evaluation in run.evaluations]
+    content = {"schema_version": "1.0.0", "metadata": metadata, "results": results}
+    return json.dumps(content, indent=1, allow_nan=False)
+
+
+def _result(evaluation: Evaluation) -> dict[str, Any]:
+    measurement = {"name": "time", "value": evaluation.time_ms, "unit": "ms"}
+    return {
+        "timestamp": evaluation.timestamp,
+        "configuration": dict(evaluation.config),
+        "objectives": ["time"],
+        "measurements": [measurement] if evaluation.times_ms else [],
+        "times": {
+            "compilation_time": evaluation.build_ms,
+            "runtimes": list(evaluation.times_ms),
+            "framework": 0.0,
+            "search_algorithm": 0.0,
+            "validation": evaluation.check_ms,
+        },
+        "invalidity": evaluation.status,
+        "correctness": int(evaluation.status == "correct"),
+        **({"oclab_reason": evaluation.reason} if evaluation.reason else {}),
+    }

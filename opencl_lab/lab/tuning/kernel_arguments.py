@@ -27,11 +27,6 @@ class BoundArguments:
     """NumPy scalars."""
     local: Mapping[str, tuple[str, int]]
     """For each ``__local`` pointer: the number of elements, an expression, and the element size."""
-    scratch: Mapping[str, tuple[str, np.dtype[Any], int]]
-    """For each array of a size that depends on parameters: the number of elements, an expression,
-    their type, and the numbers in an element. It is working memory, and no result."""
-    threes: tuple[str, ...]
-    """The arguments whose elements are vectors of length 3."""
     inout: tuple[str, ...]
     """The arrays that are both read and written."""
 
@@ -39,10 +34,6 @@ class BoundArguments:
     def written(self) -> dict[str, Buffer]:
         """The arrays that the kernel writes."""
         return {buffer.name: buffer for buffer in self.buffers if buffer.role == "out"}
-
-    def counted(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return an array without the padding of vectors of length 3."""
-        return array[..., :3] if name in self.threes else array
 
 
 def bind_arguments(
@@ -67,19 +58,9 @@ def bind_arguments(
     data: Arrays = {}
     values: dict[str, Any] = {}
     local: dict[str, tuple[str, int]] = {}
-    scratch: dict[str, tuple[str, np.dtype[Any], int]] = {}
     for name, argument in by_name.items():
         if argument.space == "local":
             local[name] = (str(given[name]), _itemsize(argument))
-        elif argument.space and isinstance(given[name], str):
-            if argument.const or name in (*(outputs or ()), *inout):
-                raise InvalidProblem(
-                    f"{argument.text!r}: an array of a size that depends on parameters is working "
-                    "memory, which the kernel writes first; it is neither filled nor compared"
-                )
-            _itemsize(argument)  # which refuses other types
-            assert argument.dtype is not None
-            scratch[name] = given[name], argument.dtype, argument.stored
         elif argument.space:
             array = _array(argument, given[name])
             if name in inout and argument.const:
@@ -90,17 +71,15 @@ def bind_arguments(
                 data[name] = np.ascontiguousarray(array)
         else:
             values[name] = _number(argument, given[name])
-    threes = tuple(n for n, a in by_name.items() if a.width == 3 and n not in scratch)
-    bound = BoundArguments(tuple(buffers), data, values, local, scratch, threes, tuple(inout))
+    bound = BoundArguments(tuple(buffers), data, values, local, tuple(inout))
     strays = ", ".join(name for name in inout if name not in bound.written)
     if strays:
         raise InvalidProblem(f"{strays}: only arrays can be read and written")
     if not bound.written:
         raise InvalidProblem(
-            f"the kernel {signature.kernel} writes to no array"
-            + " but working memory" * bool(scratch)
-            + ": there is no result to check; name those that it writes in outputs= (--arg "
-            "NAME=out:...), and those that it also reads in inout= (--arg NAME=inout:...)"
+            f"the kernel {signature.kernel} writes to no array: there is no result to check; name "
+            "those that it writes in outputs=, and those that it also reads in inout= (--arg "
+            "NAME=inout:...)"
         )
     return bound
 
@@ -112,7 +91,7 @@ def _itemsize(argument: Argument) -> int:
 
 
 def _array(argument: Argument, given: Any) -> np.ndarray[Any, Any]:
-    array = native(np.asarray(given))
+    array: np.ndarray[Any, Any] = native(np.asarray(given))
     if array.ndim == 0 or not array.size or array.dtype.kind not in "biufc":
         raise InvalidProblem(f"{argument.text!r} needs an array of numbers that is not empty")
     real = array.real.dtype
@@ -121,18 +100,7 @@ def _array(argument: Argument, given: Any) -> np.ndarray[Any, Any]:
         argument.dtype.itemsize,
     ):
         raise InvalidProblem(f"{argument.text!r} cannot be an array of {array.dtype}")
-    return _padded(array, argument.text) if argument.width == 3 else array
-
-
-def _padded(array: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
-    """Return vectors of length 3 as OpenCL stores them, with a fourth element."""
-    if array.ndim < 2 or array.shape[-1] not in (3, 4):
-        raise InvalidProblem(
-            f"{what!r} needs an array of shape (..., 3), or (..., 4) as OpenCL stores vectors of "
-            f"three, not {array.shape}"
-        )
-    missing = [(0, 0)] * (array.ndim - 1) + [(0, 4 - array.shape[-1])]
-    return np.pad(array, missing)
+    return array
 
 
 def _number(argument: Argument, given: Any) -> Any:
@@ -153,7 +121,7 @@ def _number(argument: Argument, given: Any) -> Any:
     return number
 
 
-def expected_for(given: Any, written: Mapping[str, Buffer], threes: Sequence[str]) -> Arrays:
+def expected_for(given: Any, written: Mapping[str, Buffer]) -> Arrays:
     """Return the expected outputs by name, in the types and shapes of the written arrays."""
     if not isinstance(given, Mapping):
         if len(written) > 1:
@@ -167,8 +135,6 @@ def expected_for(given: Any, written: Mapping[str, Buffer], threes: Sequence[str
             f"writes {', '.join(written)}"
         )
     for name, array in arrays.items():
-        if name in threes:
-            arrays[name] = array = _padded(array, f"expected {name}")
         if array.shape != written[name].shape:
             raise InvalidProblem(
                 f"the expected {name} has shape {array.shape}, the array {written[name].shape}"

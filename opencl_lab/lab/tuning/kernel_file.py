@@ -1,14 +1,12 @@
 """Tuning a kernel in a file, described by plain data: parameters, arguments, launch sizes.
 
-The arguments are read from the kernel's source (`opencl_lab.lab.tuning.signature`). For several
-launches, or anything else that this cannot describe, make a `KernelOperation`.
+The arguments are read from the kernel's source (`opencl_lab.lab.tuning.signature`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,20 +16,22 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
+from opencl_lab.core.options import real_number
 from opencl_lab.core.plan import Argument as Passed
-from opencl_lab.core.plan import Buffer, Launch, LocalMemory, Plan, Work, check_plan, round_up
+from opencl_lab.core.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import here, select_device
 from opencl_lab.lab.measuring.difference import Difference
-from opencl_lab.lab.operation import Option
+from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.tuning.custom import KernelOperation
 from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
-from opencl_lab.lab.tuning.first_results import first_results
 from opencl_lab.lab.tuning.kernel_arguments import BoundArguments, bind_arguments, expected_for
+from opencl_lab.lab.tuning.kernel_results import compare_outputs, first_results
 from opencl_lab.lab.tuning.kernel_text import KernelText
 from opencl_lab.lab.tuning.signature import Signature
-from opencl_lab.ops.solver import Problem
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.ops.solver import Algorithm, Problem, Solver
 
 MOST_ITEMS = 1 << 62  # in a dimension; rounded up it must still be a number of 64 bits
 
@@ -78,10 +78,60 @@ class _Description:
     device: Device
 
 
-class KernelFile(KernelOperation[KernelProblem]):
+class _KernelAlgorithm(Algorithm[KernelProblem]):
+    """The one algorithm of a `KernelFile`."""
+
+    replanned = True
+
+    def __init__(self, file: KernelFile, text: KernelText, kernel: str, space: SearchSpace):
+        templates = (str(text.path), *text.included())
+        # The base has class variables; here each instance has its own.
+        vars(self).update(name=kernel, space=space, templates=templates)
+        self._file = file
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        """The text of the kernel as a number, since nobody raises one with each edit."""
+        return int(kernel_digest(self.templates), 16)
+
+    def work(self, problem: KernelProblem) -> Work:
+        """Return nothing, since a kernel may use only some elements of its arrays."""
+        return Work(0.0, 0.0)
+
+    def default_config(self, problem: KernelProblem, device: Device) -> Config:
+        """Return the first configuration that can run on a device."""
+        refused: OclabError | None = None
+        for config in self.space:
+            try:
+                check_plan(self.plan(problem, config, device), device)
+            except InvalidConfig as error:
+                refused = refused or error
+            else:
+                return config
+        reason = "the restrictions leave none" if refused is None else refused.sentence
+        raise InvalidConfig(
+            f"no configuration of {self._file.name} can run on {device.name}: {reason}"
+        )
+
+    def plan(self, problem: KernelProblem, config: Config, device: Device) -> Plan:
+        """Return the one launch."""
+        return self._file.plan(config)
+
+
+class _KernelSolver(Solver[KernelProblem]):
+    def __init__(self, name: str, algorithm: _KernelAlgorithm):
+        super().__init__()
+        vars(self).update(name=name, registry={algorithm.name: algorithm})
+
+
+class KernelFile(Operation[KernelProblem]):
     """The operation that `kernel_file` makes; it is pickled as its description."""
 
     default_name = "first"
+    references = ()
+    inputs = ()
+    size_option = "elements"
+    check_cases = ({},)  # checked at the sizes that are timed
 
     def __init__(self, description: _Description):
         self._description = description
@@ -91,27 +141,17 @@ class KernelFile(KernelOperation[KernelProblem]):
             Parameter(name, tuple(values), f"parameter of {text.path.name}")
             for name, values in text.params.items()
         )
-        super().__init__(
-            text.path.name,
-            algorithm=description.kernel,
-            problem=KernelProblem,
-            template=str(text.path),
-            space=SearchSpace(
-                tuple(parameters), tuple(map(self._constraint, description.restrictions))
-            ),
-            default=self._first,
-            plan=self._planned,
-            inputs=lambda problem, rng: description.bound.data,
-            reference=self._right,
-            check_cases={},
-            tolerance=description.tolerance,
-            summary=f"The kernel {description.kernel} in {text.path}.",
-            work=lambda problem: Work(0.0, 0.0),  # it may use only some of its arrays' elements
-        )
+        restrictions = map(self._constraint, description.restrictions)
+        space = SearchSpace(tuple(parameters), tuple(restrictions))
         contents = Option("contents", str, self._contents, "digest of the data", about_data=True)
-        vars(self)["options"] = (contents,)
-        only = vars(self.algorithms[0])
-        only["templates"] = (*only["templates"], *text.included())
+        # The base has class variables; here each instance has its own.
+        vars(self).update(
+            solver=_KernelSolver(
+                text.path.name, _KernelAlgorithm(self, text, description.kernel, space)
+            ),
+            summary=f"The kernel {description.kernel} in {text.path}.",
+            options=(contents,),
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the description."""
@@ -125,9 +165,6 @@ class KernelFile(KernelOperation[KernelProblem]):
             f"{name}={value}" for name, value in {**about.bound.values, **about.text.fixed}.items()
         ]
         parts += [f"{name} local[{count}]" for name, (count, _) in about.bound.local.items()]
-        parts += [
-            f"{name} {kind}[{count}]" for name, (count, kind, _) in about.bound.scratch.items()
-        ]
         launch = [about.global_size, *([about.local_size] if about.local_size else [])]
         return KernelProblem(
             max((math.prod(buffer.shape) for buffer in about.bound.buffers), default=0),
@@ -157,27 +194,13 @@ class KernelFile(KernelOperation[KernelProblem]):
         return {**values, **self._description.text.fixed, **config}
 
     def _constraint(self, restriction: str) -> Constraint:
-        # A search that chooses one parameter after the other asks with a part of them: a
-        # configuration is looked into for the names that the restriction has, and never listed.
-        def holds(config: Mapping[str, Any]) -> bool:
-            return bool(evaluate(restriction, ChainMap(self.names({}), config)))  # type: ignore[arg-type]
+        def holds(config: Config) -> bool:
+            return bool(evaluate(restriction, self.names(config)))
 
         return Constraint(holds, f"not {restriction}")
 
-    def _first(self, problem: KernelProblem, device: Device) -> Config:
-        """Return the first configuration that can run on a device."""
-        refused: OclabError | None = None
-        for config in self.algorithms[0].space:
-            try:
-                check_plan(self._planned(problem, config, device), device)
-            except InvalidConfig as error:
-                refused = refused or error
-            else:
-                return config
-        reason = "the restrictions leave none" if refused is None else refused.sentence
-        raise InvalidConfig(f"no configuration of {self.name} can run on {device.name}: {reason}")
-
-    def _planned(self, problem: KernelProblem, config: Config, device: Device) -> Plan:
+    def plan(self, config: Config) -> Plan:
+        """Return the launch of a configuration."""
         bound, names = self._description.bound, self.names(config)
         signature, params, options = self._description.text.launched(config)
         global_size, local_size = self._launch_sizes(signature, names)
@@ -197,11 +220,7 @@ class KernelFile(KernelOperation[KernelProblem]):
             arguments,
             options=options,
         )
-        scratch = (
-            Buffer(name, "scratch", (_elements(name, count, names) * stored,), dtype)
-            for name, (count, dtype, stored) in bound.scratch.items()
-        )
-        return Plan((*bound.buffers, *scratch), (launch,))
+        return Plan(bound.buffers, (launch,))
 
     def _launch_sizes(
         self, signature: Signature, names: Mapping[str, Any]
@@ -229,26 +248,31 @@ class KernelFile(KernelOperation[KernelProblem]):
             )
         return tuple(map(round_up, global_size, local_size)), local_size
 
-    def _right(self, problem: KernelProblem, inputs: Arrays) -> Arrays:
-        if self._results is None:
-            self.make_reference(lambda phase: None)
+    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[KernelProblem, Arrays]:
+        """Raise InvalidProblem: arrays do not say what else the kernel takes."""
+        raise InvalidProblem(f"{self.name} takes a problem and its inputs; use `run`")
+
+    def generate(self, problem: KernelProblem, seed: int, **options: Any) -> Arrays:
+        """Return the arrays that the kernel reads."""
+        return self._description.bound.data
+
+    def expected(self, problem: KernelProblem, inputs: Arrays) -> Arrays:
+        """Return the given results, else those of the first configuration."""
+        self.make_reference(lambda phase: None)
         assert self._results is not None
         return self._results
 
     def make_reference(self, say: Callable[[str], None]) -> None:
         """Run the first configuration, if no expected result is given."""
         if self._results is None:
-            device = here(self._description.device)
-            self._results = first_results(self, self._description.bound, device, say)
+            name, device = self.algorithms[0].name, here(self._description.device)
+            self._results = first_results(TuningTask(self, name, self.problem(), device), say)
 
     def compare(
         self, problem: KernelProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
-        """Compare every output, without the padding of vectors of length 3."""
-        bound = self._description.bound
-        right = {name: bound.counted(name, array) for name, array in expected.items()}
-        given = {name: bound.counted(name, array) for name, array in actual.items()}
-        return super().compare(problem, inputs, right, given)
+        """Compare every output within the tolerance."""
+        return compare_outputs(expected, actual, self._description.tolerance)
 
 
 def _elements(name: str, count: str, names: Mapping[str, Any]) -> int:
@@ -275,10 +299,13 @@ def kernel_file(
     signature = text.launched(text.first)[0]
     bound = bind_arguments(signature, arguments, outputs, inout)
     if expected is not None:
-        expected = expected_for(expected, bound.written, bound.threes)
+        expected = expected_for(expected, bound.written)
     if tolerance is None:
         kinds = [buffer.dtype for buffer in bound.written.values() if buffer.dtype.kind in "fc"]
         tolerance = max((math.sqrt(np.finfo(kind).eps) for kind in kinds), default=0.0)
+    tolerance = real_number(tolerance, "tolerance")
+    if not 0 <= tolerance < math.inf:
+        raise InvalidProblem(f"tolerance must be finite and not negative, not {tolerance}")
     description = _Description(
         text,
         signature.kernel,

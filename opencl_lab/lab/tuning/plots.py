@@ -47,75 +47,38 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
                 axes.set_ylabel("kernel time, ms", fontsize=8)
             else:
                 axes.tick_params(which="both", labelleft=False)
-        if names:
-            text = "by parameter: all evaluations, and the best of each value as a bar"
-            figure.supxlabel(text, fontsize=8)
+        legend_below(convergence, ["bars: the best of each value"] if names else [])
 
 
 def _draw_convergence(axes: Axes, result: TuneResult) -> None:
     """Draw each evaluation as a point and the best so far as a step line, failures at the top.
 
-    Lines show times of the search. The finals, which decide, follow on the right, since the
-    machine may be faster or slower by then.
+    All are times of the search, since the machine may be faster or slower in the finals.
     """
     from matplotlib.ticker import MaxNLocator
 
     evaluations = result.evaluations
-    numbers = range(1, len(evaluations) + 1)
     times = [item.time_ms for item in evaluations]
-    best = list(accumulate(times, min))
-    right = [(n, t) for n, t in zip(numbers, times, strict=True) if math.isfinite(t)]
+    right = [(n, t) for n, t in enumerate(times, 1) if math.isfinite(t)]
     if right:
         axes.plot(*zip(*right, strict=True), "o", color=PALE, markersize=3, label="evaluation")
-        runs = [(min(item.times_ms), max(item.times_ms)) for item in evaluations if item.times_ms]
-        axes.vlines([n for n, _ in right], *zip(*runs, strict=True), color=PALE, linewidth=0.8)
-    points = [(float(n), t) for n, t in zip(numbers, best, strict=True) if math.isfinite(t)]
-    if points:
-        points.append((len(evaluations) + 0.5, points[-1][1]))
-        line = zip(*points, strict=True)
-        axes.plot(*line, color=OPENCL, linewidth=2, drawstyle="steps-post", label="best so far")
-    failed = [n for n, t in zip(numbers, times, strict=True) if not math.isfinite(t)]
+        best = [(n, t) for n, t in enumerate(accumulate(times, min), 1) if math.isfinite(t)]
+        style: dict[str, Any] = {"drawstyle": "steps-post", "color": OPENCL, "linewidth": 2}
+        axes.plot(*zip(*best, strict=True), label="best so far", **style)
+    failed = [n for n, t in enumerate(times, 1) if not math.isfinite(t)]
     if failed:
         top = axes.get_xaxis_transform()
         label = f"failed: {len(failed)}"
         axes.plot(failed, [0.97] * len(failed), "x", color=OTHER, transform=top, label=label)
     default = None if result.default is None else result.default.config
-    name = f"{result.task.operation.default_name} configuration"
     searched = next((item.time_ms for item in evaluations if item.config == default), math.inf)
     if math.isfinite(searched):
-        style: dict[str, Any] = {"color": OTHER, "linewidth": 1, "linestyle": "--"}
-        axes.axhline(searched, label=f"{name}, in the search", **style)
+        label = f"{result.task.operation.default_name} configuration"
+        axes.axhline(searched, label=label, color=OTHER, linewidth=1, linestyle="--")
     _style(axes)
-    end = _draw_finals(axes, result, name)
-    axes.set_xlim(0.5, end + 0.5)
-    ticks = MaxNLocator(integer=True).tick_values(1, max(len(evaluations), 2))
-    axes.set_xticks([int(tick) for tick in ticks if 1 <= tick <= len(evaluations)])
-    axes.set_xlabel("evaluations" + (", then the finals" if result.finalists else ""))
-    axes.set_ylabel("kernel time, ms\n(median, min and max)")
-    legend_below(axes)
-
-
-def _draw_finals(axes: Axes, result: TuneResult, default_name: str) -> float:
-    """Draw medians and ranges of the finals, the fastest first, and return where they end."""
-    end = float(len(result.evaluations))
-    if not result.finalists:
-        return end
-    step = max(1.0, end / 40)
-    axes.axvline(end + 0.5 * step, color="0.6", linewidth=0.8, linestyle=":")
-    named: set[str] = set()
-    for item in result.finalists:
-        end += step
-        color, label = PALE, "others in the finals"
-        if result.default is not None and item.config == result.default.config:
-            color, label = OTHER, f"{default_name} in the finals"
-        if result.best is not None and item.config == result.best.config:
-            color, label = OPENCL, "winner in the finals"
-        axes.vlines(end, min(item.times_ms), max(item.times_ms), color=color, linewidth=0.8)
-        # Legends of matplotlib leave out labels that begin with _.
-        shown = f"_{label}" if label in named else label
-        axes.plot([end], [item.time_ms], "D", color=color, markersize=4, label=shown)
-        named.add(label)
-    return end
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("evaluations")
+    axes.set_ylabel("kernel time, ms\n(median)")
 
 
 def _values(result: TuneResult, name: str) -> list[Value]:

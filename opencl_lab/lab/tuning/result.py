@@ -1,10 +1,10 @@
-"""The result of tuning, its progress, and its timeline."""
+"""The result of tuning, and its progress."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,9 +17,6 @@ from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Pruning
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Problem
-
-SLICES = 10
-"""Number of slices in a timeline."""
 
 
 def failures(evaluations: Iterable[Evaluation]) -> dict[str, int]:
@@ -37,11 +34,6 @@ def share_of_peak(task: TuningTask, milliseconds: float) -> tuple[float | None, 
     return fraction_of_peak(*doing), above_peak(*doing)
 
 
-def share_of_space(evaluated: int, pruning: Pruning) -> float | None:
-    """Return the fraction of a space that was evaluated; None if its size is estimated as 0."""
-    return min(1.0, evaluated / pruning.left) if pruning.left else None
-
-
 @dataclass(frozen=True)
 class TuningProgress:
     """The progress of tuning."""
@@ -57,70 +49,12 @@ class TuningProgress:
     """Number of failures, by status."""
     seconds_left: float | None
     """None without a time limit."""
-    time_limit: float | None = None
     notes: tuple[str, ...] = ()
     """Problems other than failures of configurations."""
     per_minute: float = 0.0
     """Configurations evaluated per minute of this run's search."""
     built_ahead: int = 0
     """Number of configurations that builders have built, or failed to build."""
-    share: float | None = None
-    """The fraction of the space that was evaluated, from 0 to 1; None if unknown.
-
-    It is an estimate if the space is too large to be counted.
-    """
-
-
-@dataclass(frozen=True)
-class Slice:
-    """A time slice of a run."""
-
-    begin: float
-    end: float
-    """Both in seconds since the start of the run."""
-    evaluated: int
-    """Number of configurations evaluated in this slice."""
-    built_ahead: int
-    """Number of configurations that builders have built or failed to build in it."""
-    phases: Mapping[str, float]
-    """Seconds of each phase, without phases below a hundredth of the slice."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return JSON-able values."""
-        return {**vars(self), "phases": dict(self.phases)}
-
-    def __str__(self) -> str:
-        parts = sorted(self.phases.items(), key=lambda item: -item[1])
-        spent = ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts if seconds >= 0.05)
-        counts = f"{self.evaluated} evaluated, {self.built_ahead} built ahead"
-        return f"{self.begin:.0f} to {self.end:.0f} s: {counts}" + (f"; {spent}" if spent else "")
-
-
-class Timeline:
-    """Counters at points in time of a run: tuples of time, counts and phases."""
-
-    def __init__(self) -> None:
-        self._moments: list[tuple[float, int, int, dict[str, float]]] = [(0.0, 0, 0, {})]
-
-    def mark(
-        self, seconds: float, evaluated: int, built_ahead: int, phases: Mapping[str, float]
-    ) -> None:
-        """Record the counters at a number of seconds after the start."""
-        self._moments.append((seconds, evaluated, built_ahead, dict(phases)))
-
-    def slices(self, most: int = SLICES) -> tuple[Slice, ...]:
-        """Return the run in slices of about the same length."""
-        length = self._moments[-1][0] / most
-        made, last = [], self._moments[0]
-        for moment in self._moments[1:]:
-            if moment[0] - last[0] >= length or moment is self._moments[-1]:
-                phases = {name: spent - last[3].get(name, 0.0) for name, spent in moment[3].items()}
-                least = (moment[0] - last[0]) / 100
-                shown = {name: spent for name, spent in phases.items() if spent > least}
-                counts = moment[1] - last[1], moment[2] - last[2]
-                made.append(Slice(last[0], moment[0], *counts, shown))
-                last = moment
-        return tuple(made)
 
 
 @dataclass(frozen=True)
@@ -160,12 +94,8 @@ class TuneResult:
         Problems other than failures of configurations.
     built_ahead : int
         Number of configurations that builders have built, or failed to build.
-    phases : mapping
-        Seconds of each phase, over all configurations.
     per_minute : float
         Configurations evaluated per minute of this run's search.
-    timeline : tuple of Slice
-        The phases in time slices, from start to end of the run.
     """
 
     task: TuningTask
@@ -181,11 +111,9 @@ class TuneResult:
     resumed: int = 0
     restarts: int = 0
     stored: bool = False
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     built_ahead: int = 0
-    phases: Mapping[str, float] = field(default_factory=dict)
     per_minute: float = 0.0
-    timeline: tuple[Slice, ...] = ()
 
     def __repr__(self) -> str:
         best = self.best
@@ -203,14 +131,9 @@ class TuneResult:
         return self.task.device
 
     @property
-    def share(self) -> float | None:
-        """The fraction of the space that was evaluated, from 0 to 1; None if unknown."""
-        return share_of_space(len(self.evaluations), self.pruning)
-
-    @property
     def removed(self) -> Mapping[str, int]:
         """Number of combinations that each reason removed before compiling."""
-        return self.pruning.removed
+        return self.pruning.removed or {}
 
     @property
     def failures(self) -> dict[str, int]:
@@ -230,13 +153,6 @@ class TuneResult:
         return self.best is not None and (
             self.default is None or self.best.config != self.default.config
         )
-
-    @property
-    def share_of_peak(self) -> float | None:
-        """The winner as a fraction of the device's roofline."""
-        if self.best is None:
-            return None
-        return share_of_peak(self.task, self.best.time_ms)[0]
 
     def as_row(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return an evaluation as a row of the JSON document ``oclab/1``, by kernel times."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -42,15 +40,6 @@ def longest_phase(timeout: float | None, time_limit: float | None) -> float:
     """
     share = math.inf if time_limit is None else max(GRACE_SECONDS, PHASE_SHARE * time_limit)
     return share if timeout is None else min(share, timeout)
-
-
-def no_reference(first: Config, reason: str) -> LaunchError:
-    """Return the error for a first configuration that does not run, but is the reference."""
-    return LaunchError(
-        f"the first configuration {first}, with which all others are compared, does not run: "
-        f"{reason}; put one first that runs, or give its expected result (--check FILE), or more "
-        "time (--timeout, --time-limit)"
-    )
 
 
 class _Lost(Exception):
@@ -94,14 +83,11 @@ class Sandbox:
         self._longest = longest_phase(timeout, time_limit)
         self._timeout = None if timeout is None else self._longest
         self._opening = _opening("opencl_lab.lab.tuning.trial:Evaluator", task)
-        self._first: Config | None = None
-        if task.operation.reference_is_first:  # the worker runs it before anything is asked
-            self._first = task.built_in
+        # The worker runs the first configuration before anything else, if it is the reference.
+        self._first = task.built_in if task.operation.reference_is_first else None
         self._worker: Worker | None = None
         self._builds: list[float] = []
         self.restarts = 0
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        """Seconds of each phase, over all configurations."""
         self.ahead = Ahead(
             _opening("opencl_lab.lab.tuning.builder:AheadBuilder", task),
             builders_for(task.device) if builders is None else builders,
@@ -112,8 +98,7 @@ class Sandbox:
 
     def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
         """Return which of these to evaluate now: one that is built; others are built meanwhile."""
-        with self._counted("waiting for programs"):
-            return self.ahead.choose(configs, seconds, whole)
+        return self.ahead.choose(configs, seconds, whole)
 
     @property
     def built_ahead(self) -> int:
@@ -121,10 +106,7 @@ class Sandbox:
         return self.ahead.built
 
     def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
-        """Check and time a configuration; None if the time limit of the search ran out.
-
-        If the first configuration is the reference and hangs, its evaluation is returned.
-        """
+        """Check and time a configuration; None if the time limit of the search ran out."""
         refused = self.ahead.verdict(config)
         if refused is not None:
             return refused
@@ -151,27 +133,19 @@ class Sandbox:
             self._worker.kill()
             self._worker = None
 
-    @contextmanager
-    def _counted(self, what: str) -> Iterator[None]:
-        """Add the duration of the context to the phase `what`."""
-        begin = time.monotonic()
-        try:
-            yield
-        finally:
-            self.seconds[what] += time.monotonic() - begin
-
     def _ask(
         self, do: str, config: Config, seconds: float, best_ms: float = math.inf
     ) -> Evaluation | None:
-        begin = time.monotonic()
         try:
             worker = self._ready()
         except _Lost as loss:
             if self._first is None:
                 raise LaunchError(f"the tuner's worker could not start: {loss}") from None
-            if loss.status != "timeout":
-                raise no_reference(self._first, str(loss)) from None
-            return self._failed(self._first, loss, begin)
+            raise LaunchError(
+                f"the first configuration {self._first}, with which all others are compared, does "
+                f"not run: {loss}; put one first that runs, or give its expected result (--check "
+                "FILE), or more time (--timeout, --time-limit)"
+            ) from None
         begin = time.monotonic()
         worker.send(do, config, *([best_ms] if do == "evaluate" else []))
         try:
@@ -209,8 +183,7 @@ class Sandbox:
             limit = self._limit(phase, best_ms)
             deadline = time.monotonic() + limit
             try:
-                with self._counted(phase):
-                    kind, value = worker.receive(min(deadline, end + GRACE_SECONDS))
+                kind, value = worker.receive(min(deadline, end + GRACE_SECONDS))
             except TimeoutError:
                 if time.monotonic() < deadline:
                     return None

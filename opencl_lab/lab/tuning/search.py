@@ -25,8 +25,8 @@ from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.measuring.timing_sanity import implausible
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
-from opencl_lab.lab.tuning.result import Timeline, TuningProgress, failures, share_of_space
-from opencl_lab.lab.tuning.sandbox import Sandbox, no_reference
+from opencl_lab.lab.tuning.result import TuningProgress, failures
+from opencl_lab.lab.tuning.sandbox import Sandbox
 from opencl_lab.lab.tuning.strategies import Strategy, in_order
 from opencl_lab.lab.tuning.task import TuningTask
 
@@ -66,15 +66,12 @@ class Search(Exploration[Config, Evaluation]):
         """Configurations that passed all check cases, so that they may win."""
         self.notes: list[str] = []
         """Problems other than failures of configurations."""
-        self.timeline = Timeline()
         self._journal, self._report = journal, report
         self._kernel = kernel_digest(task.algorithm.templates)
         self._searched = 0.0  # seconds from the start to the end of the latest evaluation
 
     def search(self, strategy: Strategy, rng: Random) -> Stopped:
         """Evaluate the starting configurations, then those of the strategy."""
-        if self.built_in in self.known:
-            self._check_reference(self.known[self.built_in])
         if self.limits.budget != 1:
             self.sandbox.ahead.want([c for c in self.points.starts if c not in self.known])
         stopped = self.run(_from_starts(self.points, strategy, rng))
@@ -129,16 +126,11 @@ class Search(Exploration[Config, Evaluation]):
         """Return the sandbox's evaluation; one with an implausible time is a failure.
 
         `ExplorationStop` is raised if no time is left; OclabError if the kernel's template has
-        changed, or the configuration that is the reference does not run.
+        changed.
         """
         found = ask(left) if left > 0 else None
         if found is None:
             raise ExplorationStop("time")
-        try:
-            self._check_reference(found)
-        except OclabError:
-            self._record(found.config, found)
-            raise
         task, problem = self.task, self.task.problem
         if digest_now(task.algorithm.templates) != self._kernel:
             raise OclabError(
@@ -154,12 +146,6 @@ class Search(Exploration[Config, Evaluation]):
         if reason is None:
             return found
         return replace(found, status="runtime", reason=reason, times_ms=())
-
-    def _check_reference(self, found: Evaluation) -> None:
-        """Raise LaunchError if a configuration hangs that is the reference of all others."""
-        hangs = found.status == "timeout" and found.config == self.built_in
-        if hangs and self.task.operation.reference_is_first:
-            raise no_reference(found.config, found.reason)
 
     def _prove_leader(self) -> None:
         """Check the best so far with all check cases, once its programs are built."""
@@ -203,12 +189,6 @@ class Search(Exploration[Config, Evaluation]):
         """Return the number of configurations evaluated per minute of the search."""
         return 60 * len(self.measured) / self._searched if self._searched else 0.0
 
-    def phases(self) -> dict[str, float]:
-        """Return the seconds of each phase so far, over all configurations."""
-        spent = {**self.sandbox.seconds, "asking the strategy": self.thinking}
-        spent["the rest"] = self.limits.spent - sum(spent.values())
-        return {name: seconds for name, seconds in spent.items() if seconds > 0}
-
     def _left_to_search(self) -> float:
         """Return the seconds left before the finals."""
         limit = self.limits.time_limit
@@ -224,13 +204,10 @@ class Search(Exploration[Config, Evaluation]):
         self, phase: Literal["search", "finals"], latest: Evaluation, best: Evaluation | None
     ) -> None:
         """Report the progress."""
-        pruning, evaluated, limits = self.points.pruning, len(self.seen), self.limits
-        totals = [pruning.left] if pruning.exact else []
-        totals += [] if limits.budget is None else [limits.budget]
-        built_ahead = self.sandbox.built_ahead
-        self.timeline.mark(limits.spent, evaluated, built_ahead, self.phases())
         if self._report is None:
             return
+        evaluated, limits = len(self.seen), self.limits
+        totals = [n for n in (self.points.pruning.left, limits.budget) if n is not None]
         self._report(
             TuningProgress(
                 phase,
@@ -240,11 +217,9 @@ class Search(Exploration[Config, Evaluation]):
                 latest,
                 failures(self.seen.values()),
                 max(limits.left, 0.0) if math.isfinite(limits.left) else None,
-                limits.time_limit,
                 tuple(self.notes),
                 self.per_minute(),
-                built_ahead,
-                share_of_space(evaluated, pruning),
+                self.sandbox.built_ahead,
             )
         )
 

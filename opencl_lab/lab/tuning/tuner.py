@@ -122,7 +122,6 @@ def run_tuning(
     except KeyboardInterrupt:
         stopped = "interrupted"
     finally:
-        phases = search.phases()
         with held(late):  # a second Ctrl-C does not lose what was found
             answers.close()
     best = finals.winner()
@@ -149,9 +148,7 @@ def run_tuning(
         stored=stored,
         notes=tuple(search.notes),
         built_ahead=answers.built_ahead,
-        phases=phases,
         per_minute=search.per_minute(),
-        timeline=search.timeline.slices(),
     )
 
 

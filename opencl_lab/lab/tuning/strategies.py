@@ -1,19 +1,29 @@
-"""Descent to a local optimum, one parameter at a time, with restarts where values were good."""
+"""Search strategies: functions that return point generators.
+
+The generator yields candidates for the next evaluation, the most promising first, and is sent the
+`Evaluation` of one of them: the first that is built, while the others are built ahead. Results are
+cached, so a configuration can be yielded again at no cost. Strategies know neither budgets nor
+devices, and end when they have no more candidates.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from itertools import islice
 from random import Random
 from statistics import fmean
+from typing import TypeAlias
 
+from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.space import Config, Value
+from opencl_lab.lab.engine.explore import PointGenerator
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
-from opencl_lab.lab.tuning.strategies.walks import AHEAD
 
+AHEAD = 64
+"""Number of configurations that are yielded together, so that they can be built ahead."""
 GAIN = 0.99
 """A move is accepted if the ratio of the new time to the old one is below this; less is noise."""
 DRAWN = 2000
@@ -22,6 +32,26 @@ PICKS = 3
 """Number of promising points that a restart tries, besides a random one."""
 CEILING = 1.5
 """Log times are clipped at so much above the best: how slow a slow one is tells little."""
+
+
+def exhaustive(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
+    """Yield all configurations in order."""
+    yield from in_order(points)
+
+
+def random_search(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
+    """Yield configurations in random order."""
+    yield from in_order(points.shuffled(rng))
+
+
+def in_order(configs: Iterable[Config]) -> Generator[list[Config], Evaluation, None]:
+    """Yield each of these until it was evaluated."""
+    source = iter(configs)
+    named = list(islice(source, AHEAD))
+    while named:
+        answer = yield list(named)
+        named.remove(answer.config)
+        named += islice(source, 1)
 
 
 def local_search(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
@@ -81,3 +111,21 @@ def _ranked(configs: Iterable[Config], known: Mapping[Config, Evaluation]) -> li
             found[pair].append(height)
     means = {pair: fmean(values) for pair, values in found.items()}
     return sorted(configs, key=lambda config: sum(means.get(p, usual) for p in config.items()))
+
+
+Strategy: TypeAlias = Callable[[Points, Random], PointGenerator[Config, Evaluation]]
+
+STRATEGIES: dict[str, Strategy] = {
+    "exhaustive": exhaustive,
+    "random": random_search,
+    "local-search": local_search,
+}
+
+DEFAULT_STRATEGY = "local-search"
+
+
+def get_strategy(name: str) -> Strategy:
+    """Return a strategy by name."""
+    if name not in STRATEGIES:
+        raise InvalidConfig(f"there is no strategy {name!r}; there are: {', '.join(STRATEGIES)}")
+    return STRATEGIES[name]
