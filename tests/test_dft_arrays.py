@@ -10,16 +10,14 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 from command_line import oclab
-from fft_checks import BOUND, random_signal, relative, write_tone
+from fft_checks import write_tone
 
 import opencl_lab as ol
-from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.tuning.tuner import make_task
-from opencl_lab.ops.fft.functions.direct import dft
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.fft.transform import converted
 from opencl_lab.runtime.call import Call
@@ -192,25 +190,3 @@ def test_a_damaged_wav_is_bad_input(tmp_path):
     result = oclab("dft", tmp_path / "tone.wav", "--repeats", 1)
     assert result.returncode == 2
     assert "cannot read" in result.stderr and "Traceback" not in result.stderr
-
-
-@pytest.mark.few
-@pytest.mark.parametrize("dtype", BOUND)
-@pytest.mark.parametrize("n", [1, 2, 127, 512])
-def test_error_of_products_stays_small(n, dtype, rng, queue):
-    x = random_signal(rng, (5, n), dtype)
-    right = np.fft.fft(x.astype(np.complex128))
-    assert relative(dft(x, algorithm="direct-gemm", queue=queue), right) <= BOUND[dtype]
-
-
-def test_many_short_rows_are_one_product(rng):
-    device = ol.select_device()
-    assert DFT.choose(DftProblem(100, batch=64), device, "direct").name == "direct-gemm"
-    for other in (DftProblem(100, batch=63), DftProblem(257, batch=64), DftProblem(1)):
-        assert DFT.choose(other, device, "direct").name == "direct-tiled"
-    with pytest.raises(InvalidConfig, match="accurate enough"):
-        DFT.choose(DftProblem(513), device, "direct-gemm")
-    x = rng.standard_normal((70, 100)) + 1j * rng.standard_normal((70, 100))
-    right = np.fft.fft(x, norm="ortho")
-    assert relative(ol.dft(x, norm="ortho"), right) <= 1e-14
-    assert relative(ol.dft(right, norm="ortho", inverse=True), x) <= 1e-14

@@ -4,7 +4,7 @@
 `passes`                          Plans of launches, for any length and layout; `conv2d` uses them,
                                   too.
 `problem`, `solver`               What is transformed, and by which algorithm.
-`fast`, `direct`, `direct_gemm`   The algorithms: by passes, by the definition, and by a product.
+`fast`, `direct`                  The algorithms: by passes, and by the definition.
 `cosine`                          Cosine and sine transforms, planned around the fast ones.
 `transform`                       Arrays of either side along one axis.
 `functions`                       The public functions, and the signatures that they share.

@@ -39,9 +39,8 @@ SHARED = 1.2
 """Work of all threads as a multiple of that of one, whose vectors are longer."""
 FURTHER_LAUNCH_US = 4.0
 """A launch on threads that follows another one of a transform, for each thread that it wakes."""
-GROUP_NS, TERM_NS, PRODUCT_NS = 200.0, 0.065, 0.07
-"""Direct sums: to begin with 16 frequencies of a row; a term, half as long if the signal is real; a
-term where many short rows are a matrix product."""
+GROUP_NS, TERM_NS = 200.0, 0.065
+"""Direct sums: to begin with 16 frequencies of a row; a term, half as long if the signal is real."""
 NAIVE = 15.0
 """Time of plain direct sums, which share nothing, as a multiple of that of others."""
 
@@ -70,11 +69,8 @@ def parallel_us(problem: DftProblem, units: int) -> float:
 
 def direct_us(problem: DftProblem, algorithm: str) -> float:
     """Return the microseconds of direct sums on one thread."""
-    if problem.many_short_rows and algorithm not in ("direct-tiled", "direct-naive"):
-        sums = PRODUCT_NS * problem.terms
-    else:
-        groups = ceil_divide(problem.bins, 16) * problem.count
-        sums = GROUP_NS * groups + TERM_NS * problem.terms * (1 if problem.kind == "c2c" else 0.5)
+    groups = ceil_divide(problem.bins, 16) * problem.count
+    sums = GROUP_NS * groups + TERM_NS * problem.terms * (1 if problem.kind == "c2c" else 0.5)
     sums *= NAIVE if algorithm == "direct-naive" else 1
     return 1e-3 * sums * problem.real.itemsize / 4
 
