@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from public_calls import CALLS, arguments, floats, integers
+from public_calls import CALLS, arguments, integers
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
@@ -117,31 +117,6 @@ def test_pairs_must_be_apart(side, rng):
         with pytest.raises(InvalidProblem, match="a pair of arrays"):
             ol.sort_by_key(put(a), put(a), out=wrong)
     assert not overlap(flat[:50], flat[50:]) and overlap(flat[::2], flat[50:])
-
-
-def test_power_goes_to_the_host(queue, rng):
-    x = floats(8, 8)(rng)
-    out = np.empty((8, 5), np.float32)
-    for given in (x, cl.array.to_device(queue, x)):
-        frequencies, power = ol.fft.power_spectrum(given)
-        again, same = ol.fft.power_spectrum(given, out=out)
-        assert same is out
-        np.testing.assert_array_equal(again, frequencies)
-        np.testing.assert_array_equal(out, power)
-    with pytest.raises(InvalidProblem, match="out must have shape"):
-        ol.fft.power_spectrum(x, out=out[1:])
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("types", [("i1", "u2"), ("?", "i4"), ("f2", "f2"), ("f2", "u1")])
-def test_convolutions_of_mixed_types_on_a_device(types, queue, rng, device):
-    if not device.capabilities.fp64 and not set(types) <= {"f2", "f4"}:
-        pytest.skip("no double precision")
-    a, b = (rng.integers(0, 9, n).astype(t) for n, t in zip((7, 4), types, strict=True))
-    result = ol.fft.convolve(*(cl.array.to_device(queue, x) for x in (a, b)))
-    right = ol.fft.convolve(a, b)
-    assert result.dtype == right.dtype
-    np.testing.assert_allclose(result.get(), right, atol=1e-4)
 
 
 # ---------------------------------------------------------------- copies

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, group_limit, widening
-from opencl_lab.core.plan import Argument, Launch, Plan, named, round_up
+from opencl_lab.core.plan import Argument, Launch, round_up
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 from opencl_lab.ops.fft.passes.planner import How, Planner
 
-PRODUCT = "fourier/pointwise.cl.mako"
 ROWS = "fourier/rows.cl.mako"
 WG_SIZES = (256, 128, 64)
 """Items of a group: the most with which at most a fifth of all items have no point."""
@@ -92,14 +91,3 @@ def widened(builder: PlanBuilder, device: Device, source: str) -> str:
         wg_size = min(_wg_size(count), group_limit(device))
         builder.launches.append(widening(source, wide, count, wg_size))
     return wide
-
-
-def pointwise_product(count: int, dtype: np.dtype[Any], device: Device) -> Plan:
-    """Return the plan that multiplies ``first`` by ``second``, each of `count` complex numbers."""
-    builder = PlanBuilder(dtype)
-    builder.add("first", "in", (count,))
-    builder.add("second", "in", (count,))
-    builder.add("product", "out", (count,))
-    arguments: Arguments = {**named("first", "second", "product"), "count": count}
-    over_rows(builder, device, (PRODUCT, "multiply"), count, 1, arguments)
-    return builder.finish()
