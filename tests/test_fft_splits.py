@@ -23,7 +23,6 @@ H200 = GroupLimits(
     points=4,
     longest=16384,
     exchange="two-phase",
-    gap=0,
     transforms=0,
     last_transforms=0,
     local_memory=48 << 10,

@@ -68,12 +68,11 @@ def numbers_of(step: Step) -> dict[str, int]:
     layout, grid = step.layout, step.grid
     numbers = {} if step.twiddles is None else {"step_twiddle_lanes": step.twiddles.lanes}
     numbers |= {"outer": layout.outer, "lanes": layout.lanes}
-    for side, strides, offset, batch in (
-        ("source", layout.source_strides, grid.source_offset, grid.source_stride),
-        ("target", layout.target_strides, grid.target_offset, grid.target_stride),
+    for side, strides, batch in (
+        ("source", layout.source_strides, grid.source_stride),
+        ("target", layout.target_strides, grid.target_stride),
     ):
-        numbers |= {f"{side}_offset": offset, f"{side}_batch": batch}
-        numbers |= strides.named(side)
+        numbers |= {f"{side}_batch": batch, **strides.named(side)}
     return numbers
 
 
@@ -86,8 +85,7 @@ def constants_of(step: Step, of_rows: bool) -> dict[str, int]:
     numbers = numbers_of(step)
     one_outer, one_batch = step.layout.outer == 1, step.grid.count == 1
     unused = [*UNUSED["outer"] * one_outer, *UNUSED["batch"] * one_batch]
-    known = [name for name in ("source_offset", "target_offset") if not numbers[name]]
-    known += ["outer"] * one_outer
+    known = ["outer"] * one_outer
     if of_rows:
         known += [name for name in CONSTANTS if name in numbers]
         known += ["lanes"] * (step.shape is not None)  # of one row; else the number of rows

@@ -25,6 +25,7 @@ from opencl_lab.ops.fft.passes.layout import BatchedLayout
 from opencl_lab.ops.fft.passes.local_arguments import constants_of, numbers_of, tables_of
 from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, LocalStep, Tiles
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner, RealForm
+from opencl_lab.ops.fft.passes.rows import columns_as_rows
 from opencl_lab.ops.fft.passes.splits import (
     GroupLimits,
     cheapest_exchange,
@@ -67,6 +68,9 @@ class LocalMemoryPlanner(Planner):
                 f"no lengths that fit a work-group multiply to {n}; "
                 "try fewer POINTS or a larger LOCAL_LIMIT"
             )
+        if len(lengths) > 2 and not rows:
+            columns_as_rows(self, builder, layout, how)
+            return
         if len(lengths) == 1:
             step = Step(layout, scale=how.scale, halved=how.halved)
             self._alone(builder, step, limits, how.inverse)
@@ -258,7 +262,6 @@ class LocalMemoryPlanner(Planner):
             halved=step.halved,
             scaled=step.scale != 1,
             step_twiddle_bits=bits,
-            few_twiddles=bool(self.config["FEW_TWIDDLES"]),
             single_batch=step.times == 1,
             partial_group=layout.lanes % group.transforms != 0,
             tiles=tiles,

@@ -13,7 +13,7 @@ them, y is in scratch memory:
     y [k1][j2]  --second step: rows to columns---->  X [k2][k1]   the spectrum
 
 (Bailey counts four: the multiplication and the transposition are steps of their own there.) With
-three lengths or more the matrix becomes a box: each step but the last transforms one digit j of the
+three lengths the matrix becomes a box: each step but the last transforms one digit j of the
 position to a digit k of the frequency in its place, and the last one writes the digits of the
 frequency in reverse order. `passes.splits` chooses the lengths: on an H200, 2^20 points
 have two steps of 1,024, and 2^24 points three of 128, 256 and 512. For 2^20 points, `steps_of`
@@ -29,9 +29,7 @@ Source: D. H. Bailey, "FFTs in external or hierarchical memory", The Journal of 
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -62,13 +60,11 @@ class Convolved(NamedTuple):
 
 @dataclass(frozen=True)
 class SlowestAxis:
-    """The slowest axis of a launch: how often its layout repeats, its strides and offsets."""
+    """The slowest axis of a launch: how often its layout repeats, and its strides."""
 
     count: int = 1
     source_stride: int = 0
     target_stride: int = 0
-    source_offset: int = 0
-    target_offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -141,8 +137,8 @@ def steps_of(
 ) -> list[Step]:
     """Return the steps of transforms along the middle axis of contiguous arrays, outer x n x lanes.
 
-    The product of `lengths`, two or more, is n. Between the steps, points are in `middles`, one
-    buffer or two that alternate, with rows of whole sectors.
+    The product of `lengths`, two or for rows three, is n. Between the steps, points are in
+    `middles`, one buffer or two that alternate, with rows of whole sectors.
     """
     n, inner = layout.n, layout.lanes
     array = _Array(layout.source, 1, n * inner, n * inner)
@@ -153,7 +149,7 @@ def steps_of(
         first = halved and not place
         steps.append(_columns(layout, length, array, target, first))
         array = target
-    return steps + list(_last(layout, lengths, array, scale))
+    return [*steps, _last(layout, lengths, array, scale)]
 
 
 def _columns(
@@ -170,12 +166,11 @@ def _columns(
     return Step(columns, grid, twiddles=StepTwiddles(n // array.done, inner), halved=halved)
 
 
-def _last(
-    layout: BatchedLayout, lengths: tuple[int, ...], array: _Array, scale: float
-) -> Iterator[Step]:
-    """Yield the last step, which reverses the digits of the frequency; often it is one launch.
+def _last(layout: BatchedLayout, lengths: tuple[int, ...], array: _Array, scale: float) -> Step:
+    """Return the last step, which reverses the digits of the frequency.
 
-    A launch has an axis for the lanes and two more; there is a launch for each index of the others.
+    It has an axis for the lanes and two more: that of the transforms, and one for a digit, of which
+    rows have one left in three steps, and columns in two.
     """
     inner, done = layout.lanes, array.done
     axes = [_StepAxis(layout.outer, array.size, layout.n * inner)]
@@ -185,19 +180,11 @@ def _last(
         axes.append(_StepAxis(length, array.pitch * (done // before), inner * (before // length)))
     # Neighbouring lanes are neighbours in the result: the user's lanes, or else k1.
     lanes = axes.pop(1) if inner == 1 else _StepAxis(inner, 1, 1)
-    # There is a launch for each index of the shortest axes.
     axes.sort(reverse=True)
-    outer, repeated, *looped = axes if len(axes) > 1 else [*axes, _StepAxis(1, 0, 0)]
+    outer, repeated = axes if len(axes) > 1 else (*axes, _StepAxis(1, 0, 0))
     rows = BatchedLayout(
         lengths[-1], outer.length, lanes.length, array.name, layout.target,
         Strides(outer.source, inner, lanes.source),
         Strides(outer.target, done * inner, lanes.target),
     )  # fmt: skip
-    for digits in itertools.product(*(range(axis.length) for axis in looped)):
-        moved = list(zip(digits, looped, strict=True))
-        grid = SlowestAxis(
-            *repeated,
-            sum(digit * axis.source for digit, axis in moved),
-            sum(digit * axis.target for digit, axis in moved),
-        )
-        yield Step(rows, grid, scale)
+    return Step(rows, SlowestAxis(*repeated), scale)
