@@ -130,25 +130,6 @@ def test_problems_that_are_refused(queue):
         DFT.choose(DftProblem(4, inner=2), ol.select_device(), "direct-naive")
 
 
-def test_results_are_judged_at_every_magnitude(rng):
-    for dtype, sizes in (("complex64", (1e-20, 1e30)), ("complex128", (1e-200, 1e200))):
-        for size in sizes:
-            problem = DftProblem(8, np.dtype(dtype), 2)
-            right = (size * random_signal(rng, (2, 8, 1), "complex128")).astype(dtype)
-            inputs, wrong = {"signal": right}, right.copy()
-            wrong[1, 3] *= 1.001
-            same = DFT.compare(problem, inputs, {"spectrum": right}, {"spectrum": right})
-            assert same.ok and same.rel_l2 == 0
-            other = DFT.compare(problem, inputs, {"spectrum": right}, {"spectrum": wrong})
-            assert not other.ok and 1e-5 < other.rel_l2 < 1e-3
-            for strange in (np.nan, np.inf):
-                infinite = right.copy()
-                infinite[1, 3] = strange
-                given = {"spectrum": infinite}
-                assert DFT.compare(problem, inputs, given, given).ok
-                assert not DFT.compare(problem, inputs, given, {"spectrum": right}).ok
-
-
 BROKEN = [
     *({name: 0} for name in ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),
     {"VECTOR_WIDTH": 3},

@@ -14,8 +14,6 @@ from fft_checks import write_tone
 
 import opencl_lab as ol
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.engine.runner import run_point
-from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.ops.fft.problem import DftProblem
@@ -145,37 +143,6 @@ def test_all_algorithms_and_references_agree(options):
     assert algorithms | {"c:seq", "c:omp", "numpy"} <= set(rows)
     assert all(row["status"] in ("correct", "unavailable") for row in rows.values())
     assert all(rows[name]["ok"] for name in algorithms)
-
-
-@pytest.mark.full
-def test_what_nobody_sees_does_not_run(tmp_path, monkeypatch):
-    ran = []
-
-    def watched(*args, **options):
-        ran.append(run_point(*args, **options))
-        return ran[-1]
-
-    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_point", watched)
-    tone, csv = str(tmp_path / "tone.wav"), str(tmp_path / "s.csv")
-    write_tone(tone, n=200)
-    start = ["dft", tone, "-o", csv, "--quiet"]
-    for more, names, runs in (
-        ([], set(), 1),
-        (["--plot", str(tmp_path / "spectrum.png")], set(), 1),
-        (["--against", "numpy"], {"numpy"}, 1),
-        (["--csv", str(tmp_path / "rows.csv"), "--repeats", "2"], {"c:seq", "numpy"}, 2),
-    ):
-        assert main([*start, *more]) == 0
-        rows = {row.implementation: row for row in ran[-1].measurements}
-        assert rows["opencl:fft"].ok and rows["opencl:fft"].total_ms.runs == runs
-        assert names <= set(rows) and (names or len(rows) == 1)
-    assert main(["dft", "--n", "64", "--quiet", "--plot", str(tmp_path / "times.png")]) == 0
-    assert "numpy" in {row.implementation for row in ran[-1].measurements}
-
-    monkeypatch.setattr(
-        type(DFT), "compare", lambda *args: Difference(1.0, 1.0, error_over_bound=9.0)
-    )
-    assert main(start) == 1  # a result is checked all the same
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

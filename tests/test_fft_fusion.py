@@ -10,7 +10,6 @@ from fft_checks import FFT, GROUPS, check
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.plan import check_plan
-from opencl_lab.drivers.discovery import select_device
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.forms import planner_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
@@ -89,18 +88,6 @@ def test_groups_of_both_steps_have_as_many_items():
     assert unlike
 
 
-def test_columns_of_both_steps_are_those_that_are_wanted():
-    wanted = {"TRANSFORMS": 8, "LAST_TRANSFORMS": 4, "FUSED": "always"}
-    for first, last in ((8, 8), (16, 16), (8, 4)):
-        config = {**wanted, "TRANSFORMS": first, "LAST_TRANSFORMS": last}
-        steps = [
-            step.group.transforms
-            for launch in planned(DftProblem(2**16, batch=64), config)
-            for step in launch.params["STEPS"]
-        ]
-        assert steps == [first, last]
-
-
 def test_one_array_in_place_has_a_launch_for_each_step():
     """The first step may read again what the second one would have written."""
     builder = PlanBuilder(np.dtype(np.complex64))
@@ -165,15 +152,6 @@ def test_sections_hold_all_points(little_memory, n, how, dtype):
     problem = DftProblem(n, np.dtype(dtype), **{"batch": 3, **how})
     small = {**GROUPS, "EXCHANGE": "two-phase", "TRANSFORMS": 8}
     check(problem, small)
-
-
-def test_what_is_checked_there_has_sections(little_memory):
-    config = {**GROUPS, "EXCHANGE": "two-phase", "TRANSFORMS": 8}
-    for problem in (DftProblem(512), DftProblem(64, inner=9), DftProblem(1024, kind="r2c")):
-        ((step,),) = (
-            launch.params["STEPS"] for launch in planned(problem, config, select_device())
-        )
-        assert step.group.sections > 1
 
 
 # ----------------------------------------------------------- convolutions

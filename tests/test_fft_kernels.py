@@ -12,7 +12,6 @@ import opencl_lab as ol
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.ops.dft.operation import DFT
-from opencl_lab.ops.fft.passes import costs
 from opencl_lab.ops.fft.passes.factors import LARGE_PRIMES, RADICES
 from opencl_lab.ops.fft.passes.planner import LARGE_PROBLEM
 from opencl_lab.ops.fft.problem import DftProblem
@@ -91,18 +90,6 @@ def test_lengths_with_the_same_convolution_share_a_program():
 def test_lengths_of_many_radices(form, dtype):
     for n, batch in ((360, 9), (1001, 2), (1024, 2))[:: 1 if dtype == "complex64" else 3]:
         check(DftProblem(n, np.dtype(dtype), batch), FORMS[form])
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("dtype", EPS)
-def test_what_is_fetched_ahead_changes_no_result(dtype, monkeypatch):
-    monkeypatch.setattr(costs, "CACHED", 0)
-    blocks = ((1024, 5, 1), (45, 21, 1), (64, 3, 1), (7, 9, 1), (48, 2, 21))
-    every = 1 if dtype == "complex64" else 4
-    for n, batch, inner in blocks[::every]:
-        check(DftProblem(n, np.dtype(dtype), batch, inner), {"FORM": "vector"})
-    for n in (1 << 12, 5**5)[::every]:
-        check(DftProblem(n, np.dtype(dtype), 2), {"FORM": "vector", "SPLIT": "always"})
 
 
 @pytest.mark.few(1)

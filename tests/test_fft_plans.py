@@ -19,8 +19,6 @@ from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.ops.fft.passes.factors import (
     PRIMES,
     RADICES,
-    is_smooth,
-    next_smooth,
     pairs_of,
     prime_factors,
     radices_of,
@@ -161,10 +159,3 @@ def test_convolutions_of_any_length_have_room(local, units):
         for dtype, rows in ((np.complex64, min(2 * units, (1 << 23) // n)), (np.complex128, 1)):
             problem = DftProblem(n, np.dtype(dtype), rows)
             check_plan(FFT.plan(problem, FFT.configure(problem, cpu), cpu), cpu)
-
-
-@given(st.integers(1, 10**7), st.sampled_from([1, 64]))
-def test_next_smooth_is_large_enough_and_no_waste(n, multiple):
-    found = next_smooth(n, multiple)
-    assert found >= n and is_smooth(found) and found % multiple == 0
-    assert found <= max(multiple, 2 * n)

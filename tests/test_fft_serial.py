@@ -47,22 +47,6 @@ def test_a_transform_is_one_launch_without_counters(kind, n):
         assert not plan.with_role("zeros")
 
 
-def test_each_buffer_is_one_argument():
-    problem = DftProblem(16384, C64, kind="r2c")
-    (launch,) = FFT.plan(problem, FFT.default_config(problem, ONE), ONE).launches
-    assert [step.radices == () for step in launch.params["STEPS"]] == [False, True]
-    buffers = [name for name in launch.arguments.values() if name in ("signal", "spectrum")]
-    assert buffers == ["signal", "spectrum"]
-    assert launch.params["BUFFERS"] == ((0, 1), (1, 1))
-
-
-def test_vectors_are_as_wide_as_rows_fill():
-    for n, dtype, lanes in ((1024, C64, 16), (64, C64, 8), (1000, C64, 8), (64, C128, 8)):
-        problem = DftProblem(n, dtype)
-        assert FFT.default_config(problem, ONE)["VECTOR_WIDTH"] == lanes
-        assert FFT.default_config(problem, TWO)["VECTOR_WIDTH"] == 64 // dtype.itemsize
-
-
 def test_axes_that_need_several_plans_have_none():
     def of(kind, shape, axes, lengths=None):
         lengths = lengths or [None] * len(axes)
