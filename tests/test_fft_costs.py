@@ -67,23 +67,6 @@ def test_a_configuration_overrides_the_estimates():
     assert len(steps(13, config={"SPLIT": "always"})) == 1
 
 
-def test_vectors_side_by_side_fit_local_memory_and_the_lanes():
-    def blocks(n, **config):
-        return [step.vectors.block for step in steps(n, config=config or None)]
-
-    assert blocks(1 << 18) == [4, 4]
-    assert blocks(1 << 20) == [1, 4]
-    assert blocks(1 << 18, VECTOR_WIDTH=16) == [2, 2]
-    assert blocks(1 << 12) == [1]
-    for inner, block in ((24, 3), (40, 1), (20, 2), (7, 1)):
-        problem = DftProblem(64, inner=inner)
-        plan = FFT.plan(problem, FFT.configure(problem, CPU), CPU)
-        assert plan.launches[0].params["STEPS"][0].vectors.block == block
-    small = replace(CPU, capabilities=replace(CPU.capabilities, local_memory=1 << 10))
-    (launch,) = launches(1 << 18, device=small)
-    assert launch.params["WORK"] == "global" and not launch.local_bytes
-
-
 def test_the_second_step_is_in_place_where_no_vectors_overlap():
     for n, in_place in ((1 << 18, True), (5**8, False)):
         (launch,) = launches(n)

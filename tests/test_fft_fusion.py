@@ -57,12 +57,6 @@ def test_few_rows_take_one_launch(n, batch, steps):
     assert len(lengths(planned(DftProblem(n, batch=batch), {"FUSED": "never"}))) == 2
 
 
-def test_large_rows_take_one_only_where_columns_are_wide():
-    assert lengths(planned(DftProblem(2**16, batch=64))) == [(256, 256)]
-    assert len(planned(DftProblem(2**20, batch=16))) == 2
-    assert len(planned(DftProblem(2**20, batch=16), {"FUSED": "always"})) == 1
-
-
 def test_columns_share_a_launch_strip_by_strip():
     (launch,) = planned(DftProblem(8192, inner=4096))
     first, second = launch.params["STEPS"]
@@ -183,10 +177,3 @@ def test_chirps_have_no_launches_of_their_own():
     assert parts == ["first", "product", None, "last"]
     columns = planned(DftProblem(100_003, inner=3))  # five parts, as these are no rows
     assert len(columns) > 4
-
-
-def test_a_convolution_may_be_longer_to_share_a_launch():
-    found = planned(DftProblem(193_350))
-    assert len(found) == 2
-    (m,) = {steps[0] * steps[1] for steps in lengths(found)}
-    assert 388_800 < m <= 1.1 * 388_800

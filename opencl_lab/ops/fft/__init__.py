@@ -5,8 +5,8 @@
                                   too.
 `problem`, `solver`               What is transformed, and by which algorithm.
 `fast`, `direct`                  The algorithms: by passes, and by the definition.
-`cosine`                          Cosine and sine transforms, planned around the fast ones.
 `transform`                       Arrays of either side along one axis.
+`axes`                            Several axes as one plan, on one compute unit.
 `functions`                       The public functions, and the signatures that they share.
 ================================  ==================================================================
 """
