@@ -36,10 +36,8 @@ from opencl_lab.ops.fft.functions.fourier import (
     rfft2,
     rfftn,
 )
-from opencl_lab.ops.fft.functions.signals import convolve, power_spectrum
 
 __all__ = [
-    "convolve",
     "dct",
     "dctn",
     "dst",
@@ -66,7 +64,6 @@ __all__ = [
     "irfft",
     "irfft2",
     "irfftn",
-    "power_spectrum",
     "rfft",
     "rfft2",
     "rfftfreq",

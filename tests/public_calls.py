@@ -77,8 +77,6 @@ CALLS = {
     "dctn": (ol.fft.dctn, [floats(6, 8)], {"type": 3}),
     "fftshift": (ol.fft.fftshift, [complexes(5, 6)], {}),
     "ifftshift": (ol.fft.ifftshift, [integers(5, 6)], {"axes": 0}),
-    "convolve": (ol.fft.convolve, [floats(30), floats(8)], {"mode": "same"}),
-    "convolve full": (ol.fft.convolve, [floats(30), floats(8)], {}),
 }
 """Function, what makes its arrays, options."""
 

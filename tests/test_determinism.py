@@ -55,8 +55,6 @@ OTHERS = {
     "fft2": lambda a: ol.fft.fft2(a + 1j * a[::-1]),
     "rfftn": lambda a: ol.fft.rfftn(a.reshape(40, 30, -1)),
     "dct": lambda a: ol.fft.dct(a),
-    "convolve": lambda a: ol.fft.convolve(a.reshape(-1), a[0]),
-    "power_spectrum": lambda a: ol.fft.power_spectrum(a.reshape(-1))[1],
 }
 DIRECT_LENGTH = 1_000
 OFFSETS = (0, 4, 8, 24, 60)

@@ -10,16 +10,12 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 from command_line import oclab
-from fft_checks import BOUND, random_signal, relative, write_tone
+from fft_checks import write_tone
 
 import opencl_lab as ol
-from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.engine.runner import run_point
-from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.tuning.tuner import make_task
-from opencl_lab.ops.fft.functions.direct import dft
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.fft.transform import converted
 from opencl_lab.runtime.call import Call
@@ -149,37 +145,6 @@ def test_all_algorithms_and_references_agree(options):
     assert all(rows[name]["ok"] for name in algorithms)
 
 
-@pytest.mark.full
-def test_what_nobody_sees_does_not_run(tmp_path, monkeypatch):
-    ran = []
-
-    def watched(*args, **options):
-        ran.append(run_point(*args, **options))
-        return ran[-1]
-
-    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_point", watched)
-    tone, csv = str(tmp_path / "tone.wav"), str(tmp_path / "s.csv")
-    write_tone(tone, n=200)
-    start = ["dft", tone, "-o", csv, "--quiet"]
-    for more, names, runs in (
-        ([], set(), 1),
-        (["--plot", str(tmp_path / "spectrum.png")], set(), 1),
-        (["--against", "numpy"], {"numpy"}, 1),
-        (["--csv", str(tmp_path / "rows.csv"), "--repeats", "2"], {"c:seq", "numpy"}, 2),
-    ):
-        assert main([*start, *more]) == 0
-        rows = {row.implementation: row for row in ran[-1].measurements}
-        assert rows["opencl:fft"].ok and rows["opencl:fft"].total_ms.runs == runs
-        assert names <= set(rows) and (names or len(rows) == 1)
-    assert main(["dft", "--n", "64", "--quiet", "--plot", str(tmp_path / "times.png")]) == 0
-    assert "numpy" in {row.implementation for row in ran[-1].measurements}
-
-    monkeypatch.setattr(
-        type(DFT), "compare", lambda *args: Difference(1.0, 1.0, error_over_bound=9.0)
-    )
-    assert main(start) == 1  # a result is checked all the same
-
-
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_silence_has_a_spectrum(tmp_path):
     np.save(tmp_path / "silence.npy", np.zeros(100, np.float32))
@@ -192,25 +157,3 @@ def test_a_damaged_wav_is_bad_input(tmp_path):
     result = oclab("dft", tmp_path / "tone.wav", "--repeats", 1)
     assert result.returncode == 2
     assert "cannot read" in result.stderr and "Traceback" not in result.stderr
-
-
-@pytest.mark.few
-@pytest.mark.parametrize("dtype", BOUND)
-@pytest.mark.parametrize("n", [1, 2, 127, 512])
-def test_error_of_products_stays_small(n, dtype, rng, queue):
-    x = random_signal(rng, (5, n), dtype)
-    right = np.fft.fft(x.astype(np.complex128))
-    assert relative(dft(x, algorithm="direct-gemm", queue=queue), right) <= BOUND[dtype]
-
-
-def test_many_short_rows_are_one_product(rng):
-    device = ol.select_device()
-    assert DFT.choose(DftProblem(100, batch=64), device, "direct").name == "direct-gemm"
-    for other in (DftProblem(100, batch=63), DftProblem(257, batch=64), DftProblem(1)):
-        assert DFT.choose(other, device, "direct").name == "direct-tiled"
-    with pytest.raises(InvalidConfig, match="accurate enough"):
-        DFT.choose(DftProblem(513), device, "direct-gemm")
-    x = rng.standard_normal((70, 100)) + 1j * rng.standard_normal((70, 100))
-    right = np.fft.fft(x, norm="ortho")
-    assert relative(ol.dft(x, norm="ortho"), right) <= 1e-14
-    assert relative(ol.dft(right, norm="ortho", inverse=True), x) <= 1e-14

@@ -15,7 +15,6 @@ import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.ops.dft.operation import DFT
-from opencl_lab.ops.fft import transform
 from opencl_lab.ops.fft.problem import DftProblem
 
 # ------------------------------------------------------------- ol.fft as NumPy
@@ -62,30 +61,18 @@ def test_real_results_are_finite_where_their_sums_are(n, side):
     assert relative(result, np.fft.irfft(spectrum.astype("c16"), n)) < 1e-6
 
 
-@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.*deprecated in NumPy 2.0:DeprecationWarning")
-def test_axes_that_come_twice_are_transformed_twice(rng, monkeypatch):
+def test_axes_that_come_twice_are_transformed_twice(rng, queue):
     """As NumPy does it: one after the other, each of its own length, that of None found then."""
-
-    # For sizes and order alone; kernels would have to be built.
-    def by_host(problem, data, queue, target):
-        shape, _ = problem.signal
-        return DFT.expected(problem, {"signal": data.reshape(shape)})["spectrum"]
-
-    monkeypatch.setattr(transform, "_run", by_host)
-    x = rng.standard_normal((2, 3))
-    assert ol.fft.rfftn(x, s=(10, 20, 40), axes=(0, 0, 1)).shape == (10, 21)
-    names = [f"{name}{d}" for name in NAMES[:4] for d in "2n"]
-    for name in names * 25:
-        shape = rng.integers(2, 5, 2 + rng.integers(2))
-        x = random_signal(rng, shape, "complex128")
-        x = x.real if name.startswith("r") else x
-        axes = rng.integers(-len(shape), len(shape), 1 + rng.integers(3))
-        s = rng.permuted([None, -1, 2, 5, 7])[: len(axes)] if rng.integers(3) else None
-        right = getattr(np.fft, name)(x, s, axes)
-        np.testing.assert_allclose(
-            getattr(ol.fft, name)(x, s, axes), right, atol=1e-12, err_msg=f"{name} {s} {axes}"
-        )
+    x = random_signal(rng, (2, 3), "complex128")
+    for name, s, axes in (
+        ("fftn", (2, 5, -1), (0, 0, 1)),
+        ("irfftn", (None, 4), (1, 1)),
+        ("rfftn", None, (1, 0, 1)),
+    ):
+        given = x.real if name == "rfftn" else x
+        right = getattr(np.fft, name)(given, s, axes)
+        np.testing.assert_allclose(getattr(ol.fft, name)(given, s, axes, queue=queue), right)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -187,15 +174,6 @@ def test_what_is_refused(queue):
         lambda: ol.fft.fftn(np.zeros((2, 2)), s=(2,), axes=(0, 1)),
         lambda: ol.fft.rfftn(np.zeros((2, 2)), axes=()),
         lambda: ol.fft.fft(np.array(["a"])),
-        lambda: ol.fft.convolve(np.zeros(3), np.zeros((3, 3))),
-        lambda: ol.fft.convolve(np.zeros((2, 3)), np.zeros((3, 2)), "valid"),
-        lambda: ol.fft.convolve(np.zeros(0), np.zeros(2)),
-        lambda: ol.fft.convolve(np.zeros(3), np.zeros(4), "circular"),
-        lambda: ol.fft.power_spectrum(np.zeros(3), scaling="none"),
-        lambda: ol.fft.power_spectrum(np.zeros(3, complex)),
-        lambda: ol.fft.power_spectrum(np.zeros(3), window="hann"),
-        lambda: ol.fft.power_spectrum(np.zeros(3), window=np.zeros(3)),
-        *(lambda fs=fs: ol.fft.power_spectrum(np.zeros(3), fs) for fs in (0, np.nan, "a", None)),
         lambda: ol.fft.hfft(np.zeros(4), norm="both"),
         lambda: ol.fft.hfft(np.zeros(4), norm=["ortho"]),
         *(lambda norm=norm: ol.fft.fft(np.zeros(4), norm=norm) for norm in ("", 0, [])),
@@ -206,6 +184,9 @@ def test_what_is_refused(queue):
         lambda: ol.fft.fftn(np.zeros((2, 2)), axes=1),
         lambda: ol.fft.fft(np.zeros(2), 2**70),
         lambda: ol.fft.irfft(np.zeros(2), 2**70),
+        lambda: ol.fft.fft(np.ones(8), 8.5),
+        lambda: ol.fft.fft(np.ones(8), axis="a"),
+        lambda: ol.fft.fft(np.ones(8), out=[0] * 8),
     ):
         with pytest.raises(InvalidProblem):
             call()
@@ -259,12 +240,6 @@ def test_device_arrays_without_a_queue_and_of_truth_values(rng, queue):
             np.testing.assert_allclose(
                 function(given, queue=queue).get(), np.fft.fft(host), atol=1e-5
             )
-
-
-@pytest.mark.parametrize("arguments", [{"n": 8.5}, {"axis": 0.0}, {"axis": "a"}, {"out": [0] * 8}])
-def test_arguments_of_the_wrong_type_are_said(arguments):
-    with pytest.raises(InvalidProblem):
-        ol.fft.fft(np.ones(8), **arguments)
 
 
 def test_wrong_arguments_name_the_function():

@@ -8,7 +8,7 @@ import pytest
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.lab.ops.dft.operation import DFT
-from opencl_lab.ops.fft.passes.costs import LAUNCH, CostModel, StepCost, best_split, worth_fetching
+from opencl_lab.ops.fft.passes.costs import worth_fetching
 from opencl_lab.ops.fft.problem import DftProblem
 
 FFT = DFT.algorithm("fft")
@@ -19,8 +19,6 @@ CPU = Device(
     capabilities=Capabilities(local_memory=256 << 10, visible_writes=True),
 )
 APART = replace(CPU, capabilities=replace(CPU.capabilities, visible_writes=False))
-MODEL = CostModel(width=8, block=4, max_radix=8, word=4, units=2, fused=True)
-STEP = StepCost(1024, 64, (8, 8, 4, 4), over_points=True)
 
 
 def launches(n, batch=1, config=None, device=CPU):
@@ -41,40 +39,6 @@ def test_steps_share_a_launch_where_its_fence_reaches_other_groups():
             len(launches(2**16, config={"FORM": "vector", "SPLIT": "always"}, device=device))
             == count
         )
-
-
-def test_an_estimate_grows_with_the_work_and_not_below_a_launch():
-    def cost(units=2, word=4, **changed):
-        return replace(MODEL, units=units, word=word).nanoseconds(replace(STEP, **changed))
-
-    assert cost() > LAUNCH
-    assert cost() < cost(radices=(4, 4, 4, 4, 4))
-    assert cost() < cost(word=8)
-    assert cost() < cost(count=128)
-    assert cost() < cost(units=1)
-    for more in ({"step_twiddles": True}, {"transposed": 1}, {"strided": 2}, {"block": 64}):
-        assert cost() < cost(**more)
-    # A unit that has nothing to do does not help, nor do lanes without a transform.
-    assert cost(units=1, count=1) == cost(units=8, count=1)
-    assert cost(over_points=False, count=1) == cost(over_points=False, count=8)
-
-
-def test_fused_steps_cost_a_launch_less():
-    fused, apart = (replace(MODEL, fused=fused).two_steps(512, 512, 1) for fused in (True, False))
-    assert 0 < apart - fused < LAUNCH
-
-
-def test_the_best_split_is_about_square_and_keeps_to_the_longest_step():
-    def split(n, longest=1 << 13):
-        return best_split(MODEL, n, 1, longest)[1]
-
-    assert split(1 << 18) == (512, 512)
-    assert split(1 << 20) == (2048, 512)
-    assert split(1 << 22) == (2048, 2048)
-    assert split(1 << 18, 511) is None
-    assert split(13) is None
-    columns, rows = split(3**10)
-    assert columns * rows == 3**10
 
 
 @pytest.mark.parametrize(
@@ -101,23 +65,6 @@ def test_a_configuration_overrides_the_estimates():
     assert len(steps(1024, config={"SPLIT": "always"})) == 2
     assert len(steps(1 << 18, config={"SPLIT": "never"})) == 1
     assert len(steps(13, config={"SPLIT": "always"})) == 1
-
-
-def test_vectors_side_by_side_fit_local_memory_and_the_lanes():
-    def blocks(n, **config):
-        return [step.vectors.block for step in steps(n, config=config or None)]
-
-    assert blocks(1 << 18) == [4, 4]
-    assert blocks(1 << 20) == [1, 4]
-    assert blocks(1 << 18, VECTOR_WIDTH=16) == [2, 2]
-    assert blocks(1 << 12) == [1]
-    for inner, block in ((24, 3), (40, 1), (20, 2), (7, 1)):
-        problem = DftProblem(64, inner=inner)
-        plan = FFT.plan(problem, FFT.configure(problem, CPU), CPU)
-        assert plan.launches[0].params["STEPS"][0].vectors.block == block
-    small = replace(CPU, capabilities=replace(CPU.capabilities, local_memory=1 << 10))
-    (launch,) = launches(1 << 18, device=small)
-    assert launch.params["WORK"] == "global" and not launch.local_bytes
 
 
 def test_the_second_step_is_in_place_where_no_vectors_overlap():

@@ -10,7 +10,6 @@ from fft_checks import FFT, GROUPS, check
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.plan import check_plan
-from opencl_lab.drivers.discovery import select_device
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.forms import planner_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
@@ -58,12 +57,6 @@ def test_few_rows_take_one_launch(n, batch, steps):
     assert len(lengths(planned(DftProblem(n, batch=batch), {"FUSED": "never"}))) == 2
 
 
-def test_large_rows_take_one_only_where_columns_are_wide():
-    assert lengths(planned(DftProblem(2**16, batch=64))) == [(256, 256)]
-    assert len(planned(DftProblem(2**20, batch=16))) == 2
-    assert len(planned(DftProblem(2**20, batch=16), {"FUSED": "always"})) == 1
-
-
 def test_columns_share_a_launch_strip_by_strip():
     (launch,) = planned(DftProblem(8192, inner=4096))
     first, second = launch.params["STEPS"]
@@ -87,18 +80,6 @@ def test_groups_of_both_steps_have_as_many_items():
         assert first.group.work_group == second.group.work_group == launch.local_size[0]
         unlike += first.group.n != second.group.n
     assert unlike
-
-
-def test_columns_of_both_steps_are_those_that_are_wanted():
-    wanted = {"TRANSFORMS": 8, "LAST_TRANSFORMS": 4, "FUSED": "always"}
-    for first, last in ((8, 8), (16, 16), (8, 4)):
-        config = {**wanted, "TRANSFORMS": first, "LAST_TRANSFORMS": last}
-        steps = [
-            step.group.transforms
-            for launch in planned(DftProblem(2**16, batch=64), config)
-            for step in launch.params["STEPS"]
-        ]
-        assert steps == [first, last]
 
 
 def test_one_array_in_place_has_a_launch_for_each_step():
@@ -167,15 +148,6 @@ def test_sections_hold_all_points(little_memory, n, how, dtype):
     check(problem, small)
 
 
-def test_what_is_checked_there_has_sections(little_memory):
-    config = {**GROUPS, "EXCHANGE": "two-phase", "TRANSFORMS": 8}
-    for problem in (DftProblem(512), DftProblem(64, inner=9), DftProblem(1024, kind="r2c")):
-        ((step,),) = (
-            launch.params["STEPS"] for launch in planned(problem, config, select_device())
-        )
-        assert step.group.sections > 1
-
-
 # ----------------------------------------------------------- convolutions
 
 
@@ -205,10 +177,3 @@ def test_chirps_have_no_launches_of_their_own():
     assert parts == ["first", "product", None, "last"]
     columns = planned(DftProblem(100_003, inner=3))  # five parts, as these are no rows
     assert len(columns) > 4
-
-
-def test_a_convolution_may_be_longer_to_share_a_launch():
-    found = planned(DftProblem(193_350))
-    assert len(found) == 2
-    (m,) = {steps[0] * steps[1] for steps in lengths(found)}
-    assert 388_800 < m <= 1.1 * 388_800

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,13 +13,10 @@ from hypothesis import strategies as st
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.plan import check_plan
-from opencl_lab.core.template import render
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.ops.fft.passes.factors import (
     PRIMES,
     RADICES,
-    is_smooth,
-    next_smooth,
     pairs_of,
     prime_factors,
     radices_of,
@@ -77,30 +73,6 @@ PROBLEMS = [
 def test_plans_fit_their_devices(made):
     for problem in PROBLEMS:
         check_plan(FFT.plan(problem, FFT.configure(problem, made), made), made)
-
-
-@pytest.mark.parametrize("made", DEVICES[:3], ids=["large", "weak", "cpu"])
-def test_local_memory_is_what_the_kernel_declares(made):
-    for problem in PROBLEMS[:6]:
-        plan = FFT.plan(problem, FFT.configure(problem, made), made)
-        for launch in plan.launches:
-            text = render(launch.template, launch.params).text
-            word = 8 if launch.params["ELEMENT"].double else 4
-            declared = sum(map(int, re.findall(r"__local real_t \w+\[(\d+)\]", text)))
-            if "__local points_t space[ROOM]" in text:
-                (room,) = map(int, re.findall(r"ROOM = (\d+)", text))
-                declared += room * 2 * launch.params["VECTOR_WIDTH"]
-            tickets = 4 * len(re.findall(r"__local uint \w+;", text))
-            assert 0 <= launch.local_memory - declared * word - tickets <= (4 if tickets else 0)
-
-
-def test_sharing_a_launch_is_tuned_where_two_steps_can():
-    def values(n, device=DEVICES[0]):
-        space = FFT.search_space(DftProblem(n, batch=512), device)
-        return next(p.values for p in space.parameters if p.name == "FUSED")
-
-    assert set(values(2**15)) == set(values(100_003)) == {"auto", "never", "always"}
-    assert len(values(1024)) == len(values(2**24)) == len(values(2**15, DEVICES[1])) == 1
 
 
 def test_many_transforms_do_not_meet_the_limits_of_a_grid():
@@ -161,10 +133,3 @@ def test_convolutions_of_any_length_have_room(local, units):
         for dtype, rows in ((np.complex64, min(2 * units, (1 << 23) // n)), (np.complex128, 1)):
             problem = DftProblem(n, np.dtype(dtype), rows)
             check_plan(FFT.plan(problem, FFT.configure(problem, cpu), cpu), cpu)
-
-
-@given(st.integers(1, 10**7), st.sampled_from([1, 64]))
-def test_next_smooth_is_large_enough_and_no_waste(n, multiple):
-    found = next_smooth(n, multiple)
-    assert found >= n and is_smooth(found) and found % multiple == 0
-    assert found <= max(multiple, 2 * n)

@@ -36,15 +36,6 @@ def test_every_reference_at_hand_agrees(kind):
                 assert difference.ok, reference.name
 
 
-@pytest.mark.full
-@given(LENGTHS, SEEDS)
-def test_round_trip(n, seed):
-    """The forward transforms are compared with others elsewhere, so that this is both."""
-    x = random_signal(np.random.default_rng(seed), (2, n))
-    assert relative(ol.fft.ifft(ol.fft.fft(x)), x) < 1e-6
-    assert relative(ol.fft.irfft(ol.fft.rfft(x.real), n), x.real) < 1e-6
-
-
 @given(st.sampled_from([16, 1000, 1024, 1009, 729]), SEEDS)
 def test_error_is_at_most_twice_that_of_pocketfft(n, seed):
     x = random_signal(np.random.default_rng(seed), (4, n))

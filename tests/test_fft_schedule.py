@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
-from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -14,17 +13,7 @@ from opencl_lab.ops.fft.passes.bluestein import any_length
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.forms import default_config, planner_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, gap_of
-from opencl_lab.ops.fft.passes.schedule import Schedule
-from opencl_lab.ops.fft.passes.vector_step import Vectors, VectorStep
-
-
-def test_the_example_of_the_documentation():
-    first, second, third = Schedule.of((16, 8, 8)).passes
-    assert (first.stride, first.butterflies, first.twiddle_count) == (1, 64, 0)
-    assert (second.stride, second.butterflies, second.twiddle_offset) == (16, 128, 0)
-    assert (third.stride, third.butterflies, third.twiddle_offset) == (128, 128, 7 * 16)
-    assert third.twiddle_count == 7 * 128
+from opencl_lab.ops.fft.passes.local_schedule import gap_of
 
 
 @pytest.mark.parametrize("radix", [4, 8, 9, 16, 25, 32])
@@ -37,42 +26,6 @@ def test_gaps_spread_what_a_row_writes_over_the_banks(radix, transforms):
     assert len(banks) == 32 or radix not in (4, 8, 16, 32)
     assert gap_of(radix, transforms, "columns", "columns", "split") == 0
     assert gap_of(2, 1, "rows", "rows", "split") == 0
-
-
-def step_of(passes, load="columns", store="columns", **of):
-    vectors = Vectors.over_batch(32, 8, 4)
-    return VectorStep(Schedule.of((2,) * passes), vectors, 4, load, store, **of)
-
-
-def test_passes_hand_arrays_on():
-    for passes, load, store in product((1, 2, 3, 4), ("columns", "rows"), ("columns", "rows")):
-        step = step_of(passes, load, store)
-        assert step.passes[0].reads == (0 if load == "rows" else None)
-        assert (step.passes[-1].writes is None) == (store == "columns")
-        for one, other in pairwise(step.passes):
-            assert one.writes == other.reads is not None and one.reads != one.writes
-
-
-def test_the_last_passes_fetch_what_comes_next():
-    def fetches(passes, fetch):
-        return [one.fetches for one in step_of(passes, fetch=fetch).passes]
-
-    assert fetches(2, "none") == [(), ()]
-    assert fetches(3, "source") == [(), (), ("source",)]
-    assert fetches(3, "both") == [(), ("target",), ("source",)]
-    assert fetches(1, "both") == [("source",)]
-    assert step_of(1).fetch_lines == 1
-    wide = Vectors.over_batch(32, 16)
-    assert VectorStep(Schedule.of((4,)), wide, 8, "columns", "columns").fetch_lines == 4
-
-
-def test_arrays_are_counted_once():
-    """An array for each vector of a block and one more, with room for a few lines between."""
-    step = step_of(3)
-    assert step.array == 8 + 9 and step.room == 5 * step.array
-    assert step.nbytes == step.room * 8 * 2 * 4
-    # The places of two arrays that are equal lie in different lines of a cache.
-    assert step.array * 8 * 2 * 4 % 4096 >= 64
 
 
 # ------------------------------------- what the documentation of the package says
@@ -123,22 +76,6 @@ def test_a_thousand_points_on_a_gpu():
     assert [group.rounds(each) for each in group.passes] == [1, 2, 2]
     assert [group.numbering(each) for each in group.passes] == ["load", "store", "store"]
     assert group.gap == 32 and group.padded == 1056 and launch.local_bytes == 8448
-
-
-def test_items_are_numbered_as_they_load_and_as_they_store():
-    def numberings(radices, load, store):
-        group = GroupPasses(Schedule.of(radices), 4, 8, load, store, "split", 0)
-        return group.numberings
-
-    assert numberings((8, 8), "rows", "columns") == (("load", "rows"), ("store", "columns"))
-    assert numberings((8,), "rows", "columns") == (("load", "columns"),)
-    assert numberings((8,), "columns", "rows") == (("load", "columns"),)
-
-
-def test_points_that_lie_between_two_gaps_have_constant_distances():
-    group = GroupPasses(Schedule.of((8, 8)), 1, 8, "rows", "rows", "split", 32)
-    assert group.together(8, 4) and not group.together(8, 8)
-    assert not replace(group, gap=0).together(8, 1)
 
 
 def test_a_million_points_on_a_gpu():

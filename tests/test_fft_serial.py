@@ -47,22 +47,6 @@ def test_a_transform_is_one_launch_without_counters(kind, n):
         assert not plan.with_role("zeros")
 
 
-def test_each_buffer_is_one_argument():
-    problem = DftProblem(16384, C64, kind="r2c")
-    (launch,) = FFT.plan(problem, FFT.default_config(problem, ONE), ONE).launches
-    assert [step.radices == () for step in launch.params["STEPS"]] == [False, True]
-    buffers = [name for name in launch.arguments.values() if name in ("signal", "spectrum")]
-    assert buffers == ["signal", "spectrum"]
-    assert launch.params["BUFFERS"] == ((0, 1), (1, 1))
-
-
-def test_vectors_are_as_wide_as_rows_fill():
-    for n, dtype, lanes in ((1024, C64, 16), (64, C64, 8), (1000, C64, 8), (64, C128, 8)):
-        problem = DftProblem(n, dtype)
-        assert FFT.default_config(problem, ONE)["VECTOR_WIDTH"] == lanes
-        assert FFT.default_config(problem, TWO)["VECTOR_WIDTH"] == 64 // dtype.itemsize
-
-
 def test_axes_that_need_several_plans_have_none():
     def of(kind, shape, axes, lengths=None):
         lengths = lengths or [None] * len(axes)
@@ -140,30 +124,6 @@ def test_real_direct_sums_are_replayed(serial, rng):
 
 
 # -------------------------------------------------------- the choice of the side
-
-
-def test_estimates_grow_with_the_work_and_shrink_with_threads():
-    for kind in ("c2c", "r2c", "c2r"):
-        times = [
-            DFT_SOLVER.serial_us(DftProblem(n, C64, 8, kind=kind)) for n in (0, 64, 1024, 16384)
-        ]
-        assert times[0] == 0 and sorted(times) == times and times[-1] < 1000
-    problem = DftProblem(1024, C64, 512)
-    assert DFT_SOLVER.serial_us(replace(problem, dtype=C128)) == 2 * DFT_SOLVER.serial_us(problem)
-    assert DFT_SOLVER.parallel_us(problem, 8) < DFT_SOLVER.serial_us(problem) / 4
-    for slow in (1008, 1040):  # their programs take long to build
-        assert math.isinf(DFT_SOLVER.serial_us(DftProblem(slow, C64)))
-    convolved = [DftProblem(1009, C64, rows) for rows in (1, 8)]  # whole rows take one launch
-    one, eight = (DFT_SOLVER.parallel_us(problem, 2) for problem in convolved)
-    assert 0 < DFT_SOLVER.serial_us(convolved[0]) < one and eight < 4 * one
-    assert math.isinf(DFT_SOLVER.serial_us(DftProblem(10_000, C64, 1, 8)))
-    for rows in (1, 100):
-        sums = DftProblem(100, C64, rows)
-        direct, _ = DFT_SOLVER.estimates_us(sums, 2, "direct")
-        assert direct > DFT_SOLVER.serial_us(sums)
-    image = AxesProblem.of("c2c", (64, 64), C64, (1, 0), (None, None), None, False)
-    assert AXES_SOLVER.serial_us(image) == sum(map(DFT_SOLVER.serial_us, image.turns))
-    assert AXES_SOLVER.parallel_us(image, 2) > AXES_SOLVER.serial_us(image) / 2
 
 
 def test_small_transforms_take_the_calling_thread(serial):

@@ -128,8 +128,6 @@ CALLS = {
     "hfftn": lambda x, **where: ol.fft.hfftn(x, **where),
     "idctn": lambda x, **where: ol.fft.idctn(x, **where),
     "fftshift": lambda x, **where: ol.fft.fftshift(x, **where),
-    "convolve": lambda x, **where: ol.fft.convolve(x, x, **where),
-    "power_spectrum": lambda x, **where: ol.fft.power_spectrum(x, **where)[1],
     "prepare": lambda x, **where: ol.prepare("sort", x, **where)(x),
 }
 

@@ -22,8 +22,6 @@ ol.dft(x, norm=None)
 ol.dft(x, norm="sideways")  # type: ignore[arg-type]
 ol.fft.fft2(x, norm="ortho")
 ol.fft.fft2(x, norm="sideways")  # type: ignore[arg-type]
-ol.fft.convolve(x, x, "most")  # type: ignore[arg-type]
-ol.fft.power_spectrum(x, scaling="most")  # type: ignore[arg-type]
 ol.searchsorted(x[0], x, "middle")  # type: ignore[arg-type]
 ol.unique(x).sum()
 values, first, counts = ol.unique(x, True, return_index=True)

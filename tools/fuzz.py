@@ -197,7 +197,7 @@ def with_option(d: Drawer, call: Call) -> Call:
 def with_out(d: Drawer, call: Call, results: tuple[Any, ...]) -> Call:
     """Return the call with an out that fits the results of a call without one, or nearly."""
     made = []
-    for result in results[1:] if call.name == "power_spectrum" else results:
+    for result in results:
         shape, dtype = tuple(result.shape), np.dtype(result.dtype).str[1:]
         shape = (*shape, 2) if d.chance(0.03) else shape
         resident = on_device(result) != d.chance(0.02)

@@ -40,7 +40,7 @@ INLINE complex_t load_packed(__global const complex_t *from, __global const comp
 <%def name="row_of(step)">\
 <% real = step.load_fragment == "r2c-full" %>\
         __global const ${"real_t" if real else "complex_t"} *from = ${"(__global const real_t *)" if real else ""}source
-            + (source_offset + b * source_batch + o * source_outer + c * source_lane);
+            + (b * source_batch + o * source_outer + c * source_lane);
 </%def>\
 <%def name="position_of(step)">\
 % if step.load_fragment in ("complex", "unaligned"):

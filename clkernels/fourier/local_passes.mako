@@ -6,7 +6,7 @@
 ##   step_twiddles(step, pass_)  w[i], by which point i of the pass is multiplied: of position p of lane c,
 ##                               the root to the power p * k, where k = c / step_twiddle_lanes
 ##
-## With `few_twiddles`, about 2 sqrt(R) of the R - 1 factors of a butterfly are loaded: the powers
+## About 2 sqrt(R) of the R - 1 factors of a butterfly are loaded: the powers
 ## below FEW and the multiples of FEW, about sqrt(R). The others are products, w^(q FEW + r) = w^(q FEW) w^r.
 ##
 ## step   LocalStep of local_schedule.py

@@ -12,7 +12,7 @@
 <%def name="row_of(step)">\
 <% real = step.store_fragment == "c2r-full" %>\
         __global ${"real_t" if real else "complex_t"} *to = ${"(__global real_t *)" if real else ""}target
-            + (target_offset + b * target_batch + o * target_outer + c * target_lane);
+            + (b * target_batch + o * target_outer + c * target_lane);
 </%def>\
 <%def name="position_of(step)">\
                 __global ${"real_t" if step.store_fragment == "c2r-full" else "complex_t"} *to_j = to + j * target_position;
@@ -34,7 +34,7 @@ ${ways[step.store_fragment]}\
     /* Of frequencies k and N - k, make those of the signal that was packed, and store them. */
 ${local.meet_opposites(group)}\
     const index_t c = group_lane + ${group.numbering(group.schedule.last)}_lane;
-    __global complex_t *to = target + (target_offset + c * target_lane);
+    __global complex_t *to = target + c * target_lane;
 #pragma unroll
     for (uint round = 0; round < ${group.opposite_rounds}; ++round) {
         const uint k = ${group.numbering(group.schedule.last)}_item + round * ITEMS;

@@ -320,22 +320,6 @@ def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue) -> cl.array.A
     return made
 
 
-def broadcast(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:
-    """Return `array` broadcast to `shape`, from axes of length 1: a copy on a device."""
-    if tuple(array.shape) == shape:
-        return array
-    if not is_device_array(array):
-        return np.broadcast_to(array, shape)
-    made = empty(array, shape, array.dtype, call)
-    if made.size:
-        view = View.of(array)
-        repeated = zip(shape, array.shape, view.strides, strict=True)
-        strides = tuple(step if have == want else 0 for want, have, step in repeated)
-        copy = Copy(View(shape, strides, view.offset), View.dense(shape), array.dtype, made.dtype)
-        copy.enqueue(call, array, made)
-    return made
-
-
 def direct_target(
     out: AnyArray | None, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[AnyArray]
 ) -> AnyArray | None:

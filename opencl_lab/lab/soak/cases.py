@@ -262,18 +262,15 @@ def _exact(right: Results, results: Results) -> Difference:
     return next((one for one in found if not one.ok), found[0])
 
 
-def _close(right: Array, results: Results, least: float = 0.0) -> Difference:
-    """Compare a result by its error in the Euclidean norm, relative to the right one's.
-
-    That is taken to be `least` at least: a few sums that cancel are less exact.
-    """
+def _close(right: Array, results: Results) -> Difference:
+    """Compare a result by its error in the Euclidean norm, relative to the right one's."""
     (got,) = results
     if got.shape != right.shape:
         return UNLIKE
     bound = TOLERANCE[got.real.dtype.itemsize]
     wide = np.complex128 if right.dtype.kind == "c" else np.float64
     error = float(np.linalg.norm((got.astype(wide) - right).reshape(-1)))
-    norm = max(least, float(np.linalg.norm(right.reshape(-1))))
+    norm = float(np.linalg.norm(right.reshape(-1)))
     relative = error / norm if norm else (0.0 if error == 0 else np.inf)
     return Difference(error, relative, error_over_bound=relative / bound, rel_l2=relative)
 
@@ -345,43 +342,6 @@ def _same_bytes(right: Array, results: Results) -> Difference:
     return Difference.exact(0.0, 0.0, True) if same else UNLIKE
 
 
-def _convolve(drawer: Drawer) -> Draw:
-    sizes, mode = (drawer.size(20_000), drawer.size(500)), drawer.pick(("full", "same", "valid"))
-    dtype = drawer.dtype(("float32", "float64", "complex64"))
-
-    def make(seed: int) -> Case:
-        rng = np.random.default_rng(seed)
-        a, b = (_random(rng, (size,), dtype) for size in sizes)
-        full = np.convolve(a.astype(np.complex128), b)
-        right = full if np.dtype(dtype).kind == "c" else full.real
-        short, long = sorted(sizes)
-        if mode == "valid":
-            right = right[short - 1 : long]
-        elif mode == "same":
-            right = right[(sizes[1] - 1) // 2 :][: sizes[0]]
-        least = float(np.linalg.norm(a) * np.linalg.norm(b))
-        return Case(fft.convolve, (a, b), {"mode": mode}, partial(_close, right, least=least))
-
-    return make
-
-
-def _power(drawer: Drawer) -> Draw:
-    n = drawer.size(20_000, 3)
-    dtype = drawer.dtype(("float32", "float64"))
-
-    def make(seed: int) -> Case:
-        signal = _random(np.random.default_rng(seed), (n,), dtype)
-        power = np.abs(np.fft.rfft(signal.astype(np.float64))) ** 2 / n
-        power[1 : (n + 1) // 2] *= 2
-
-        def judge(results: Results) -> Difference:
-            return _close(power, results[1:])
-
-        return Case(fft.power_spectrum, (signal,), {}, judge)
-
-    return make
-
-
 KINDS: tuple[Callable[[Drawer], Draw], ...] = (
     partial(_of_operation, "sort", _sort),
     partial(_of_operation, "topk", _topk),
@@ -395,6 +355,4 @@ KINDS: tuple[Callable[[Drawer], Draw], ...] = (
     partial(_by_index, sort_by_key),
     *[_transform] * 3,
     _shift,
-    _convolve,
-    _power,
 )

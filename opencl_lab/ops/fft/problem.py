@@ -27,10 +27,6 @@ NormName: TypeAlias = Literal["backward", "ortho", "forward"]
 Norm: TypeAlias = NormName | None
 NORMS = get_args(NormName)
 KINDS = ("c2c", "r2c", "c2r")
-MANY_ROWS, SHORT = 64, 256
-"""Least rows, and most samples of a row, with which a matrix product is faster, as measured."""
-MANY_TERMS = 1 << 32
-"""Terms of direct sums above which one processor takes many seconds."""
 
 
 def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -127,11 +123,6 @@ class DftProblem(Problem):
         )
 
     @property
-    def many_short_rows(self) -> bool:
-        """Whether one matrix product is the fastest direct algorithm."""
-        return self.batch >= MANY_ROWS and self.n <= SHORT
-
-    @property
     def largest_prime(self) -> int:
         """Largest prime factor of `n`, or 0 if GPUs have no butterfly of it and convolve."""
         return max(prime_factors(self.n) or (1,)) if is_smooth(self.n) else 0
@@ -199,8 +190,3 @@ def builder_of(problem: DftProblem) -> PlanBuilder:
     builder.add("signal", "in", *problem.signal)
     builder.add("spectrum", "out", *problem.spectrum)
     return builder
-
-
-def too_many_terms(problem: DftProblem) -> str | None:
-    """Return why direct sums are too slow, or None."""
-    return f"its {problem.terms:.1e} terms take long" if problem.terms > MANY_TERMS else None

@@ -30,17 +30,15 @@ class DftSolver(Solver[DftProblem]):
         "fft": "opencl_lab.ops.fft.fast:FftAlgorithm",
         "direct-tiled": "opencl_lab.ops.fft.direct:DirectTiled",
         "direct-naive": "opencl_lab.ops.fft.direct:DirectNaive",
-        "direct-gemm": "opencl_lab.ops.fft.direct_gemm:DirectGemm",
     }
     groups = (AUTO, DIRECT, FAST)
 
     def ranked(self, problem: DftProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return all algorithms, those that follow the definition, or the fast transform.
 
-        The fast transform loses where its length needs a convolution and the sums are short. Of
-        the direct ones, one product is the fastest for many short rows.
+        The fast transform loses where its length needs a convolution and the sums are short.
         """
-        direct = (*["direct-gemm"] * problem.many_short_rows, "direct-tiled", "direct-naive")
+        direct = ("direct-tiled", "direct-naive")
         if group == DIRECT:
             return direct
         if group == FAST:

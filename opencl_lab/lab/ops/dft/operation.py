@@ -116,7 +116,6 @@ class Dft(Operation[DftProblem]):
     check_cases = (
         MappingProxyType({"n": 6_006, "batch": 5, "inner": 1}),
         MappingProxyType({"n": 5_003, "batch": 3, "inner": 1, "inverse": True, "scale": 0.5}),
-        MappingProxyType({"n": 391, "batch": 205, "inner": 1}),  # where rows must be short
     )
     inputs = ("signal",)
     formats = (*FORMATS, *SOUNDS)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.ops.fft.cosine import CosineKind, cosine_axis
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import Plan
+from opencl_lab.core.space import Config
+from opencl_lab.core.wording import counted
+from opencl_lab.ops.fft.fast import FFT
 from opencl_lab.ops.fft.functions.signatures import (
     Numbers,
     Options,
@@ -15,16 +22,168 @@ from opencl_lab.ops.fft.functions.signatures import (
     cosines_along_axis,
     like,
 )
-from opencl_lab.ops.fft.passes.builder import real_dtype
+from opencl_lab.ops.fft.passes.builder import PlanBuilder, real_dtype
+from opencl_lab.ops.fft.passes.rows import Arguments, over_rows
+from opencl_lab.ops.fft.passes.twiddles import strided_twiddles
+from opencl_lab.ops.fft.problem import DftProblem, scale_of
+from opencl_lab.ops.fft.solver import DFT_SOLVER
 from opencl_lab.ops.fft.transform import (
     axes_and_lengths,
     complex_type,
     converted,
     finish,
     last_first,
+    whole,
 )
 from opencl_lab.runtime.arrays import AnyArray, axis_of, contiguous, copied, empty
 from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.rows import Rows
+
+TEMPLATE = "dft/cosine.cl.mako"
+INVERSES = {1: 1, 2: 3, 3: 2, 4: 4}
+"""The type that inverts each type, up to a factor."""
+
+
+@dataclass(frozen=True)
+class CosineKind:
+    """Which cosine or sine transform to do, with the parameters of `scipy.fft`."""
+
+    type: int  # 1, 2, 3 or 4
+    norm: str | None  # ``backward``, ``ortho`` or ``forward``
+    orthogonalize: bool | None  # default: whether the norm is ``ortho``
+    sine: bool
+    inverse: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", whole(self.type, "type"))
+        if self.type not in INVERSES:
+            raise InvalidProblem(f"type must be 1, 2, 3 or 4, not {self.type}")
+
+    @property
+    def ortho(self) -> bool:
+        """Whether the matrix is made orthogonal, up to a factor."""
+        chosen = self.orthogonalize
+        return self.norm == "ortho" if chosen is None else bool(chosen)
+
+    def factor(self, n: int) -> float:
+        """Return the factor of transforms of `n` samples.
+
+        Raise `InvalidProblem` if there are too few samples or the norm is unknown.
+        """
+        least = 2 if self.type == 1 and not self.sine else 1
+        if n < least:
+            raise InvalidProblem(
+                f"a {'sine' if self.sine else 'cosine'} transform of type {self.type} needs at "
+                f"least {counted(least, 'sample')}, not {n}"
+            )
+        more = 0 if self.type > 1 else 1 if self.sine else -1
+        return scale_of(2 * (n + more), self.norm, self.inverse)
+
+
+@dataclass(frozen=True)
+class _Cosine:
+    """Cosine or sine transforms of rows."""
+
+    type: int  # 1, 2, 3 or 4
+    sine: bool
+    # Numbers of a row, and number of rows; not 0.
+    n: int
+    rows: int
+    dtype: np.dtype[Any]  # complex type whose components have the type of the numbers
+    factor: float  # of the results
+    ortho: bool  # whether the ends are weighted so that the matrix is orthogonal up to a factor
+
+    @property
+    def padded(self) -> bool:
+        """Whether the transform is made of the odd frequencies of a row of twice the length."""
+        return self.type == 4 and self.n % 2 == 1
+
+    @property
+    def fourier(self) -> DftProblem:
+        """The Fourier transforms to do."""
+        n, dtype, rows, factor = self.n, self.dtype, self.rows, self.factor
+        if self.type == 1:
+            n = 2 * (n + 1 if self.sine else n - 1)
+        elif self.type == 2 or self.padded:
+            n, factor = n * (2 if self.padded else 1), 2 * factor
+        elif self.type == 4:
+            return DftProblem(n // 2, dtype, rows, scale=2 * factor)
+        kind = "c2r" if self.type == 3 else "r2c"
+        return DftProblem(n, dtype, rows, scale=factor, kind=kind)
+
+    def plan(self, config: Config, device: Device) -> Plan:
+        """Plan the pre-processing, the Fourier transforms, and the post-processing."""
+        n, rows, fourier = self.n, self.rows, self.fourier
+        real = fourier.real
+        builder = PlanBuilder(self.dtype)
+        builder.add("signal", "in", (rows, n), real)
+        builder.add("result", "out", (rows, n), real)
+        sources, targets = (shape[1] for shape, _ in (fourier.signal, fourier.spectrum))
+        numbers = builder.scratch("numbers", sources * rows, fourier.signal[1])
+        spectrum = builder.scratch("numbers", targets * rows, fourier.spectrum[1])
+        # Results of type 1 are a section of a spectrum; those by odd frequencies are in pairs.
+        points = n if self.type == 1 else (n + 1) // 2 if self.padded else targets
+        roots: Arguments = {}
+        if self.type > 1:
+            first, step, order = (0, 1, 4 * n) if self.type < 4 else (1, 8, 16 * n)
+            if self.padded:
+                first, step, order = 1, 2, 8 * n
+            count = sources if self.type == 3 else points
+            made = (count, step, order, self.dtype, first)
+            roots = {
+                "twiddles": builder.table("twiddles", count, self.dtype, strided_twiddles, *made)
+            }
+        early = self.type == 3 or fourier.kind == "c2c"
+        late = self.type in (2, 4)
+        root = math.sqrt(2) if self.ortho else 1.0
+
+        def kernel(name: str, points: int, ends: Arguments, turned: bool, weight: float) -> None:
+            arguments: Arguments = {
+                **ends, **(roots if turned else {}), "n": n, "points": points,
+                "weight": real.type(weight),
+            }  # fmt: skip
+            over_rows(
+                builder, device, (TEMPLATE, name), points, rows, arguments,
+                TYPE=self.type, SINE=self.sine, PADDED=self.padded,
+            )  # fmt: skip
+
+        kernel("before", sources, {"signal": "signal", "numbers": numbers}, early, root)
+        FFT.add(builder, fourier, numbers, spectrum, config, device)
+        kernel("after", points, {"numbers": spectrum, "result": "result"}, late, 1 / root)
+        return builder.finish()
+
+
+def cosine_axis(
+    array: AnyArray,
+    real: np.dtype[Any],
+    n: int | None,
+    axis: int,
+    kind: CosineKind,
+    call: Call,
+    out: AnyArray | None = None,
+) -> AnyArray:
+    """Transform real numbers in float32 or float64, `real`, along one axis, to length `n`."""
+    axis = axis_of(axis, array.ndim)
+    n = array.shape[axis] if n is None else whole(n, "n")
+    factor = kind.factor(n)
+    rows = Rows.of(array, axis, call, length=n, dtype=real)
+    if not rows.data.size:
+        return finish(empty(rows.data, rows.shape, real, call), out, call)
+    dtype = np.result_type(real, np.complex64)
+    type = INVERSES[kind.type] if kind.inverse else kind.type
+    problem = _Cosine(type, kind.sine, n, rows.count, dtype, factor, kind.ortho)
+    fourier = problem.fourier
+    call.move(lambda device: DFT_SOLVER.side(fourier, device))
+    device = call.device
+    fast = DFT_SOLVER.choose(fourier, device, FFT.name, internal=True)
+    config = fast.configure(fourier, device)
+    executable = call.session.executable(
+        ("cosine", problem, config), lambda: problem.plan(config, device)
+    )
+    target = rows.target(out, real)
+    given = {} if target is None else {"result": target}
+    result = call.execute(executable, {"signal": rows.data}, given).outputs["result"]
+    return rows.restore(result, out, call)
 
 
 @like(cosines_along_axis)

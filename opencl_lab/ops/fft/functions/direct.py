@@ -51,9 +51,9 @@ def dft(
     axis : int
         Axis to transform along.
     algorithm : str
-        ``"auto"``, the fastest one that uses the definition (`direct-tiled`, for many short rows
-        `direct-gemm`), or the name of an algorithm of the operation ``dft``. For `compare`, `tune`
-        and the command line, ``"auto"`` is the fastest of all, mostly `fft`.
+        ``"auto"``, the fastest one that uses the definition (`direct-tiled`), or the name of an
+        algorithm of the operation ``dft``. For `compare`, `tune` and the command line, ``"auto"``
+        is the fastest of all, mostly `fft`.
     config : mapping, optional
         Kernel parameters that replace the default ones.
     out : array, optional

@@ -11,14 +11,13 @@ convolution by transforms both plan with this package. It reads from the bottom 
 `builder`          A plan that grows: buffers, tables, launches.
 `planner`          The interface of both forms: transform, real, convolution.
 `vector`           The form for CPUs: single items with vectors, in one step or two. `costs` chooses
-                   by estimates, `vector_step` describes what an item does in a step, and
-                   `vector_twiddles` makes its tables.
+                   by estimates, and `vector_step` describes what an item does in a step.
 `serial`           The same where items do several steps by themselves: all of them on a single
                    compute unit, and those of convolutions row by row on several.
 `local_memory`     The form for GPUs: work-groups with local memory, in one step or more. `splits`
                    chooses by estimates, `steps` describes where long transforms read and write,
-                   `fusion` whether two steps share a launch, `local_schedule` what a group does
-                   in a step, and `local_arguments` what it needs to know.
+                   `fusion` whether two steps share a launch, and `local_schedule` what a group
+                   does in a step.
 `rows`             Launches before and after: an item for each point of each row.
 `bluestein`        Every length: those with large prime factors by convolution.
 `real_transforms`  Real signals to half a spectrum, and back.
@@ -63,6 +62,7 @@ radices are 16, 8, 8, and a group has 64 items of 16 points each, one butterfly 
 Between passes the points lie in local memory with a gap after every 32 elements, 1,056 real and
 1,056 imaginary components: 8,448 bytes.
 
-How 2^20 points become two steps is worked out in `vector` for CPUs and in `steps` for GPUs.
+How 2^20 points become two steps is worked out in `vector` for CPUs and in `steps` for GPUs; how
+44,100 points share one launch of a GPU, in ``docs/fft.md``.
 ``oclab source dft --n 1024`` shows the plan of any problem, and ``docs/fft.md`` says why it is so.
 """

@@ -15,11 +15,11 @@ from opencl_lab.ops.fft.passes.local_memory import TEMPLATE as LOCAL_MEMORY_TEMP
 from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner
 from opencl_lab.ops.fft.passes.planner import Planner
 from opencl_lab.ops.fft.passes.real_transforms import REAL
-from opencl_lab.ops.fft.passes.rows import ROWS, SCALES
+from opencl_lab.ops.fft.passes.rows import ROWS
 from opencl_lab.ops.fft.passes.serial import SerialPlanner, ThreadsPlanner
 from opencl_lab.ops.fft.passes.vector import TEMPLATE as VECTOR_TEMPLATE
 
-TEMPLATES = (VECTOR_TEMPLATE, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, ROWS, SCALES, WIDEN)
+TEMPLATES = (VECTOR_TEMPLATE, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, ROWS, WIDEN)
 """All templates that a plan of either form may use."""
 PLANNERS: dict[str, type[Planner]] = {"vector": ThreadsPlanner, "local-memory": LocalMemoryPlanner}
 FORMS = tuple(PLANNERS)
@@ -27,8 +27,7 @@ WHETHER = ("auto", "never", "always")
 EXCHANGES = ("auto", "interleaved", "split", "two-phase")
 VECTOR_PARAMETERS = ("VECTOR_WIDTH", "BLOCK", "ITEMS_PER_UNIT", "SPLIT")
 LOCAL_MEMORY_PARAMETERS = (
-    "WG_SIZE", "POINTS", "TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_LIMIT", "LOCAL_PAD",
-    "EXCHANGE", "FEW_TWIDDLES", "FUSED",
+    "WG_SIZE", "POINTS", "TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_LIMIT", "EXCHANGE", "FUSED",
 )  # fmt: skip
 """The parameters that only one of the forms uses."""
 
@@ -48,9 +47,7 @@ SPACE = SearchSpace(
             "LAST_TRANSFORMS", (0, 4, 8, 16), "columns of a group that reads rows; 0: by cost"
         ),
         Parameter("LOCAL_LIMIT", (1024, 4096, 16384), "most points of a group's transform"),
-        Parameter("LOCAL_PAD", (0, 32), "elements between gaps in local memory; 0: by the layout"),
         Parameter("EXCHANGE", EXCHANGES, "how points go through local memory; auto: by the length"),
-        Parameter("FEW_TWIDDLES", (False, True), "load few twiddles, compute others from them"),
         Parameter("FUSED", WHETHER, "two steps in one launch; auto: by estimate"),
     ),
     (
@@ -67,7 +64,7 @@ SPACE = SearchSpace(
             lambda c: c.integer("LOCAL_LIMIT") >= 16,
             "LOCAL_LIMIT must be at least 16, more than the largest prime radix of a group",
         ),
-        *map(not_negative, ("TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_PAD")),
+        *map(not_negative, ("TRANSFORMS", "LAST_TRANSFORMS")),
     ),
 )
 """The tuning parameters of both forms; a planner uses MAX_RADIX and those of its own form."""
@@ -93,9 +90,7 @@ def default_config(n: int, real: np.dtype[Any], device: Device, columns: bool = 
         TRANSFORMS=0,
         LAST_TRANSFORMS=0,
         LOCAL_LIMIT=16384,
-        LOCAL_PAD=0,
         EXCHANGE="auto",
-        FEW_TWIDDLES=True,
         FUSED="auto",
         VECTOR_WIDTH=_width(n, real, device) if cpu else 32 // real.itemsize,
         BLOCK=4,

@@ -3,9 +3,9 @@
 It decides three things, each in its own module:
 
 1. `splits` chooses lengths: one where a group can hold the transform, else one for each step.
-2. `steps` gives the strides by which steps read and write; `fusion`, whether two share a launch.
-3. `local_schedule` gives what a group does in a step, and `local_arguments` what it needs to know;
-   this module passes both to the template.
+2. `steps` gives where steps read and write, and their arguments; `fusion`, whether two share a
+   launch.
+3. `local_schedule` gives what a group does in a step, which this module passes to the template.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep, argument
 from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth, next_smooth
 from opencl_lab.ops.fft.passes.fusion import MAX_POLLS, TICKET_BYTES, Fusion, fusion_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.local_arguments import constants_of, numbers_of, tables_of
 from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, LocalStep, Tiles
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner, RealForm
+from opencl_lab.ops.fft.passes.rows import columns_as_rows
 from opencl_lab.ops.fft.passes.splits import (
     GroupLimits,
     cheapest_exchange,
@@ -32,7 +32,14 @@ from opencl_lab.ops.fft.passes.splits import (
     lengths_of,
     middle_rows,
 )
-from opencl_lab.ops.fft.passes.steps import Convolved, Step, steps_of
+from opencl_lab.ops.fft.passes.steps import (
+    Convolved,
+    Step,
+    constants_of,
+    numbers_of,
+    steps_of,
+    tables_of,
+)
 
 TEMPLATE = "fourier/fft_local.cl.mako"
 LONGER = 1.1
@@ -67,6 +74,9 @@ class LocalMemoryPlanner(Planner):
                 f"no lengths that fit a work-group multiply to {n}; "
                 "try fewer POINTS or a larger LOCAL_LIMIT"
             )
+        if len(lengths) > 2 and not rows:
+            columns_as_rows(self, builder, layout, how)
+            return
         if len(lengths) == 1:
             step = Step(layout, scale=how.scale, halved=how.halved)
             self._alone(builder, step, limits, how.inverse)
@@ -258,7 +268,6 @@ class LocalMemoryPlanner(Planner):
             halved=step.halved,
             scaled=step.scale != 1,
             step_twiddle_bits=bits,
-            few_twiddles=bool(self.config["FEW_TWIDDLES"]),
             single_batch=step.times == 1,
             partial_group=layout.lanes % group.transforms != 0,
             tiles=tiles,

@@ -207,9 +207,6 @@ class LocalStep:
     # Binary logarithm of the length of the finer of the two tables of step twiddles, or 0 if
     # results are not multiplied by any.
     step_twiddle_bits: int
-    # Whether only about 2 sqrt(radix) twiddle factors of a butterfly are loaded; the others are
-    # computed as products of these.
-    few_twiddles: bool
     # Whether all transforms are neighbours, so that a group finds its own ones without a division.
     single_batch: bool
     partial_group: bool  # whether the last group has fewer transforms
@@ -256,5 +253,8 @@ class LocalStep:
         return self.store_fragment == "r2c-packed"
 
     def twiddle_spacing(self, radix: int) -> int:
-        """Return the distance of those twiddle factors of a butterfly that are loaded."""
-        return max(2, round(math.sqrt(radix))) if self.few_twiddles and radix >= 4 else 1
+        """Return the distance of those twiddle factors of a butterfly that are loaded.
+
+        The others are products of these, about 2 sqrt(radix).
+        """
+        return max(2, round(math.sqrt(radix))) if radix >= 4 else 1

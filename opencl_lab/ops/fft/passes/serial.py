@@ -31,10 +31,9 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep
 from opencl_lab.ops.fft.passes.costs import CostModel
 from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
 from opencl_lab.ops.fft.passes.planner import How, RealForm
-from opencl_lab.ops.fft.passes.twiddles import chirp, chirp_spectrum, strided_twiddles
+from opencl_lab.ops.fft.passes.twiddles import chirp, chirp_spectrum, in_vectors, strided_twiddles
 from opencl_lab.ops.fft.passes.vector import KERNEL, TEMPLATE, VectorPlanner, numbers_of
 from opencl_lab.ops.fft.passes.vector_step import PointwiseStep
-from opencl_lab.ops.fft.passes.vector_twiddles import in_vectors
 
 LONGEST_ROW = 64 << 10
 """Bytes of a row of complex numbers that is transformed in one step, as measured."""

@@ -46,7 +46,7 @@ MOST_SECTIONS = 4
 NEAR = 1e-5
 """Costs that differ by less may be equal."""
 MOST_COLUMNS = 32
-MOST_STEPS = 7
+MOST_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,6 @@ class GroupLimits:
     points: int
     longest: int
     exchange: str  # how points go through local memory: see `GroupPasses`
-    gap: int  # elements between gaps in local memory, 0 for `gap_of` to choose
     # Neighbouring columns of a group, where it reads them and where it only writes them; 0 to
     # choose by cost.
     transforms: int
@@ -81,7 +80,6 @@ class GroupLimits:
             config.integer("POINTS"),
             config.integer("LOCAL_LIMIT"),
             exchange,
-            config.integer("LOCAL_PAD"),
             config.integer("TRANSFORMS"),
             config.integer("LAST_TRANSFORMS"),
             device.capabilities.local_memory,
@@ -101,8 +99,6 @@ class GroupLimits:
         """Return the schedule of a group."""
         radices = self.radices(n)
         gap = gap_of(radices[0], transforms, load, store, self.exchange)
-        if self.gap and not load == store == "columns":
-            gap = self.gap
         items = items_of(n, radices, self.points)
         group = GroupPasses(
             Schedule.of(radices), transforms, items, load, store, self.exchange, gap

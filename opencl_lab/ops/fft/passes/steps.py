@@ -13,7 +13,7 @@ them, y is in scratch memory:
     y [k1][j2]  --second step: rows to columns---->  X [k2][k1]   the spectrum
 
 (Bailey counts four: the multiplication and the transposition are steps of their own there.) With
-three lengths or more the matrix becomes a box: each step but the last transforms one digit j of the
+three lengths the matrix becomes a box: each step but the last transforms one digit j of the
 position to a digit k of the frequency in its place, and the last one writes the digits of the
 frequency in reverse order. `passes.splits` chooses the lengths: on an H200, 2^20 points
 have two steps of 1,024, and 2^24 points three of 128, 256 and 512. For 2^20 points, `steps_of`
@@ -29,16 +29,22 @@ Source: D. H. Bailey, "FFTs in external or hierarchical memory", The Journal of 
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from opencl_lab.core.plan import Argument, ceil_divide
+from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
-from opencl_lab.ops.fft.passes.local_schedule import ConvolutionPart
+from opencl_lab.ops.fft.passes.local_schedule import ConvolutionPart, GroupPasses
 from opencl_lab.ops.fft.passes.planner import RealForm
 from opencl_lab.ops.fft.passes.splits import StepShape, middle_rows
+from opencl_lab.ops.fft.passes.twiddles import (
+    chirp,
+    chirp_spectrum,
+    local_twiddles,
+    strided_twiddles,
+)
 
 
 class StepTwiddles(NamedTuple):
@@ -62,13 +68,11 @@ class Convolved(NamedTuple):
 
 @dataclass(frozen=True)
 class SlowestAxis:
-    """The slowest axis of a launch: how often its layout repeats, its strides and offsets."""
+    """The slowest axis of a launch: how often its layout repeats, and its strides."""
 
     count: int = 1
     source_stride: int = 0
     target_stride: int = 0
-    source_offset: int = 0
-    target_offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -141,8 +145,8 @@ def steps_of(
 ) -> list[Step]:
     """Return the steps of transforms along the middle axis of contiguous arrays, outer x n x lanes.
 
-    The product of `lengths`, two or more, is n. Between the steps, points are in `middles`, one
-    buffer or two that alternate, with rows of whole sectors.
+    The product of `lengths`, two or for rows three, is n. Between the steps, points are in
+    `middles`, one buffer or two that alternate, with rows of whole sectors.
     """
     n, inner = layout.n, layout.lanes
     array = _Array(layout.source, 1, n * inner, n * inner)
@@ -153,7 +157,7 @@ def steps_of(
         first = halved and not place
         steps.append(_columns(layout, length, array, target, first))
         array = target
-    return steps + list(_last(layout, lengths, array, scale))
+    return [*steps, _last(layout, lengths, array, scale)]
 
 
 def _columns(
@@ -170,12 +174,11 @@ def _columns(
     return Step(columns, grid, twiddles=StepTwiddles(n // array.done, inner), halved=halved)
 
 
-def _last(
-    layout: BatchedLayout, lengths: tuple[int, ...], array: _Array, scale: float
-) -> Iterator[Step]:
-    """Yield the last step, which reverses the digits of the frequency; often it is one launch.
+def _last(layout: BatchedLayout, lengths: tuple[int, ...], array: _Array, scale: float) -> Step:
+    """Return the last step, which reverses the digits of the frequency.
 
-    A launch has an axis for the lanes and two more; there is a launch for each index of the others.
+    It has an axis for the lanes and two more: that of the transforms, and one for a digit, of which
+    rows have one left in three steps, and columns in two.
     """
     inner, done = layout.lanes, array.done
     axes = [_StepAxis(layout.outer, array.size, layout.n * inner)]
@@ -185,19 +188,92 @@ def _last(
         axes.append(_StepAxis(length, array.pitch * (done // before), inner * (before // length)))
     # Neighbouring lanes are neighbours in the result: the user's lanes, or else k1.
     lanes = axes.pop(1) if inner == 1 else _StepAxis(inner, 1, 1)
-    # There is a launch for each index of the shortest axes.
     axes.sort(reverse=True)
-    outer, repeated, *looped = axes if len(axes) > 1 else [*axes, _StepAxis(1, 0, 0)]
+    outer, repeated = axes if len(axes) > 1 else (*axes, _StepAxis(1, 0, 0))
     rows = BatchedLayout(
         lengths[-1], outer.length, lanes.length, array.name, layout.target,
         Strides(outer.source, inner, lanes.source),
         Strides(outer.target, done * inner, lanes.target),
     )  # fmt: skip
-    for digits in itertools.product(*(range(axis.length) for axis in looped)):
-        moved = list(zip(digits, looped, strict=True))
-        grid = SlowestAxis(
-            *repeated,
-            sum(digit * axis.source for digit, axis in moved),
-            sum(digit * axis.target for digit, axis in moved),
+    return Step(rows, SlowestAxis(*repeated), scale)
+
+
+# ------------------------------------------------ the arguments of a step
+
+CONSTANTS = (
+    "step_twiddle_lanes", "source_position", "source_lane", "target_position", "target_lane",
+)  # fmt: skip
+"""Arguments that follow from the length of rows; as constants, they make addresses simpler."""
+UNUSED = {"outer": ("source_outer", "target_outer"), "batch": ("source_batch", "target_batch")}
+"""Strides of axes that may have a single index."""
+
+
+def tables_of(
+    builder: PlanBuilder, step: Step, group: GroupPasses
+) -> tuple[dict[str, Argument], int]:
+    """Add the tables of a step; return them by name, and `LocalStep.step_twiddle_bits`."""
+    n, dtype, schedule = group.n, builder.dtype, group.schedule
+    count = schedule.twiddle_count
+    tables: dict[str, Argument] = {
+        "twiddles": builder.table("twiddles", count, dtype, local_twiddles, schedule.radices, dtype)
+    }
+    bits = 0
+    if step.twiddles is not None:
+        finer, bits = _step_twiddles(builder, step.twiddles)
+        tables |= finer
+    if step.real in ("r2c-packed", "c2r-packed"):
+        tables["real_twiddles"] = builder.table(
+            "real_twiddles", n, dtype, strided_twiddles, n, 1, 2 * n, dtype
         )
-        yield Step(rows, grid, scale)
+    if step.convolved is not None:
+        length, back, m, part = step.convolved
+        if part != "product":
+            tables["chirp"] = builder.table("chirp", length, dtype, chirp, length, back, dtype)
+        if part in ("whole", "product"):
+            tables["chirp_spectrum"] = builder.table(
+                "chirp_spectrum", m, dtype, chirp_spectrum, length, m, back, dtype
+            )
+    return tables, bits
+
+
+def _step_twiddles(builder: PlanBuilder, twiddles: StepTwiddles) -> tuple[dict[str, Argument], int]:
+    """Add two tables of about sqrt(order) entries, whose products are all powers."""
+    order, dtype = twiddles.order, builder.dtype
+    bits = order.bit_length() // 2
+    sizes = {"high": (ceil_divide(order, 1 << bits), 1 << bits), "low": (1 << bits, 1)}
+    tables: dict[str, Argument] = {}
+    for half, (count, distance) in sizes.items():
+        name = f"step_twiddles_{half}"
+        tables[name] = builder.table(
+            name, count, dtype, strided_twiddles, count, distance, order, dtype
+        )
+    return tables, bits
+
+
+def numbers_of(step: Step) -> dict[str, int]:
+    """Return the counts and distances of a step, in the order of the kernel's arguments."""
+    layout, grid = step.layout, step.grid
+    numbers = {} if step.twiddles is None else {"step_twiddle_lanes": step.twiddles.lanes}
+    numbers |= {"outer": layout.outer, "lanes": layout.lanes}
+    for side, strides, batch in (
+        ("source", layout.source_strides, grid.source_stride),
+        ("target", layout.target_strides, grid.target_stride),
+    ):
+        numbers |= {f"{side}_batch": batch, **strides.named(side)}
+    return numbers
+
+
+def constants_of(step: Step, of_rows: bool) -> dict[str, int]:
+    """Return those of `numbers_of` that are no arguments, as each argument makes a launch slower.
+
+    They are strides that are zero or of an axis with a single index, and with `of_rows`, where
+    contiguous rows are transformed, what follows from their length.
+    """
+    numbers = numbers_of(step)
+    one_outer, one_batch = step.layout.outer == 1, step.grid.count == 1
+    unused = [*UNUSED["outer"] * one_outer, *UNUSED["batch"] * one_batch]
+    known = ["outer"] * one_outer
+    if of_rows:
+        known += [name for name in CONSTANTS if name in numbers]
+        known += ["lanes"] * (step.shape is not None)  # of one row; else the number of rows
+    return dict.fromkeys(unused, 0) | {name: numbers[name] for name in known}

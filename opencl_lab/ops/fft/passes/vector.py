@@ -30,7 +30,7 @@ rows of y are stored. The *step twiddles* w_n^(j2 k1) take no step of their own 
 
 so the second step evaluates transform k1 at frequencies k2 + k1 / n1. Each of its passes multiplies
 by a factor that depends on the position and by one that depends on k1
-(`opencl_lab.ops.fft.passes.vector_twiddles`).
+(`opencl_lab.ops.fft.passes.twiddles`).
 
 For 2^20 points on two units with vectors of 8 floats, the costs choose n1 = 2048 and n2 = 512:
 
@@ -59,8 +59,8 @@ from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner
 from opencl_lab.ops.fft.passes.rows import columns_as_rows
 from opencl_lab.ops.fft.passes.schedule import Schedule
+from opencl_lab.ops.fft.passes.twiddles import vector_step_twiddles, vector_twiddles
 from opencl_lab.ops.fft.passes.vector_step import Fetch, Vectors, VectorStep
-from opencl_lab.ops.fft.passes.vector_twiddles import vector_step_twiddles, vector_twiddles
 
 TEMPLATE = "fourier/fft_vector.cl.mako"
 KERNEL = "fft_vector"
