@@ -7,8 +7,7 @@ before or after:
   transform of these n / 2 numbers, or the reverse (``r2c_packed`` and ``c2r_packed`` in
   ``real.cl.mako``).
 * Odd n: rows become complex, with imaginary components of zero. (Two rows could be the components
-  of one complex row. On CPUs many rows took 0.7 to 0.9 of the time then, but each has to be scaled
-  first, by launches of their own.)
+  of one complex row, but each has to be scaled first and both to be separated, which took longer.)
 
 Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
 programming considerations in the calculation of sine, cosine and Laplace transforms", 1970.
