@@ -144,7 +144,7 @@ HELD = {"split": (96, 97), "interleaved": (99,), "two-phase": (90, 34)}
 def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
     """Frequencies meet their opposites in local memory, or rows have no imaginary part."""
     config = {**GROUPS, "EXCHANGE": exchange}
-    for n, launches in ((96, 1), (90, 1), (99, 1), (97, 1), (16, 2), (34, 2), (3**9, 4)):
+    for n, launches in ((96, 1), (90, 1), (99, 1), (97, 1), (16, 2), (34, 2), (3**9, 6)):
         problem = DftProblem(n, batch=3, kind="c2r" if inverse else "r2c", scale=0.5)
         plan = FFT.plan(problem, FFT.configure(problem, select_device(), config), select_device())
         assert len(plan.launches) == launches
@@ -155,7 +155,7 @@ def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", EPS)
 def test_rows_of_odd_length_do_not_disturb_each_other(dtype, queue):
-    """Whatever their sizes, and if one is not finite."""
+    """Two of them share a transform, whatever their sizes, and if one is not finite."""
     rng = np.random.default_rng(0)
     real = np.zeros(1, dtype).real.dtype
     most = 1e30 if real == np.float32 else 1e150
@@ -174,6 +174,35 @@ def test_rows_of_odd_length_do_not_disturb_each_other(dtype, queue):
                 assert relative(row, expected) <= 2 * bound(45, dtype)
             else:
                 assert not np.isfinite(row).any()
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+@pytest.mark.parametrize("form", FORMS)
+def test_scales_of_long_rows_are_found_in_sections(form, kind, queue):
+    n = 3**9
+    sizes = np.array([1e9, 1e-9, 0, 1, 1])
+    problem = DftProblem(n, batch=len(sizes), kind=kind)
+    inputs = DFT.generate(problem, 5)
+    signal = inputs["signal"]
+    signal[:, -1] = 10  # the largest comes last
+    signal *= sizes[:, None, None].astype(signal.real.dtype)
+    signal[4, -2] = np.inf
+    expected = DFT.expected(problem, inputs)["spectrum"]
+    run = DFT.run(problem, inputs, algorithm="fft", config=FORMS[form], queue=queue)
+    actual = run.outputs["spectrum"]
+    for row in (0, 1, 3):
+        assert relative(actual[row], expected[row]) <= 2 * bound(n), row
+    assert not np.any(actual[2])
+    assert np.all(np.isnan(actual[4]))
+    device = select_device()
+    plan = FFT.plan(problem, FFT.configure(problem, device, FORMS[form]), device)
+    *sections, whole = (launch for launch in plan.launches if launch.kernel == "weigh")
+    assert len(sections) == 1
+    assert sections[0].arguments["sections"] > 1 == whole.arguments["sections"]
+    groups = [launch.global_size[0] // launch.work_group for launch in (*sections, whole)]
+    assert groups == [len(sizes) * sections[0].arguments["sections"], len(sizes)]
+    assert (whole.work_group > 1) == (form == "local-memory") == (whole.local_memory > 0)
 
 
 CONFIGURATIONS = [

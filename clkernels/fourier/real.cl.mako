@@ -12,25 +12,29 @@
  * Numbers are halved when they are read (for r2c by the complex transform), as components of Z, and
  * of 2 (E + i O), may be too large where all results are not.
  *
- * Odd length n: rows are complex, with imaginary components of zero.
+ * Odd length n: two rows a, b share a complex transform of z = a + i b. Each is scaled first, by
+ * the power of two that scales.cl.mako finds, so that the rounding errors of a large one do not
+ * drown a small one; the scale of a row that is not finite is NaN, and so will be its result alone.
  *
- *     complex_rows   n reals           ->  z of n
- *     half_spectra   Z of n            ->  X of n / 2 + 1
- *     whole_spectra  X of n / 2 + 1    ->  Z of n, the rest by symmetry; or its conjugate
- *     real_rows      z of n            ->  n reals
+ *     pair_pack    two rows of reals          ->  z of n
+ *     pair_split   Z of n                     ->  A, B of n / 2 + 1
+ *     pair_join    A, B of n / 2 + 1          ->  A + i B of n, the rest by symmetry
+ *     pair_unpack  z of n                     ->  two rows of reals
  *
  * Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
  * programming considerations in the calculation of sine, cosine and Laplace transforms", 1970.
  * As NumPy does, the imaginary component of frequency 0, and of n / 2 if n is even, is taken for 0.
  *
  * The host guarantees: rows are contiguous; work-groups cover the frequencies or positions of
- * one row after the other. Real arrays are aligned to one real only.
+ * one row, or pair of rows, after the other; of the last pair b may be missing. Real
+ * arrays are aligned to one real only.
  *
  * ELEMENT  complex numbers: Element of core/kernels.py
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
+ * ALONE    whether rows share no transform (even length, or one row) and need no scale
  */
-<%page args="ELEMENT, INDEX_T, WG_SIZE"/>\
+<%page args="ELEMENT, INDEX_T, WG_SIZE, ALONE"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="grid" file="grid.mako"/>\
 <%namespace name="complex_numbers" file="complex.mako"/>\
@@ -81,43 +85,89 @@ void c2r_packed(__global const complex_t *restrict spectrum,
     }
 }
 
-__kernel GROUP
-void complex_rows(__global const real_t *restrict signal, __global complex_t *restrict rows, const index_t n)
-{
-    const index_t p = point_of(n), row = row_of(n);
-    if (p < n)
-        rows[row * n + p] = (complex_t)(signal[row * n + p], 0);
-}
+% if ALONE:
+#define SCALED(type, row, x) (x)
+#define UNSCALED(row, x) (x)
+% else:
+#define SCALED(type, row, x) (isfinite(scales[row]) ? (x) * scales[row] : (type)(0))
+#define UNSCALED(row, x) ((x) / scales[row])
+% endif
 
 __kernel GROUP
-void half_spectra(__global const complex_t *restrict rows, __global complex_t *restrict spectrum, const index_t n)
+void pair_pack(__global const real_t *restrict signal,
+               __global complex_t *restrict rows,
+% if not ALONE:
+               __global const real_t *restrict scales,
+% endif
+               const index_t n,
+               const index_t count)
 {
-    const index_t bins = n / 2 + 1, k = point_of(bins), row = row_of(bins);
-    if (k < bins) {
-        const complex_t x = rows[row * n + k];
-        spectrum[row * bins + k] = (complex_t)(x.x, k == 0 ? 0 : x.y);
+    const index_t p = point_of(n), pair = row_of(n);
+    if (p < n) {
+        const index_t a = 2 * pair, b = a + 1;
+        rows[pair * n + p] = (complex_t)(SCALED(real_t, a, signal[a * n + p]),
+                                         b < count ? SCALED(real_t, b, signal[b * n + p]) : 0);
     }
 }
 
 __kernel GROUP
-void whole_spectra(__global const complex_t *restrict spectrum,
-                   __global complex_t *restrict rows,
-                   const index_t n,
-                   const real_t sign)
+void pair_split(__global const complex_t *restrict rows,
+                __global complex_t *restrict spectrum,
+% if not ALONE:
+                __global const real_t *restrict scales,
+% endif
+                const index_t n,
+                const index_t count)
 {
-    const index_t bins = n / 2 + 1, k = point_of(bins), row = row_of(bins);
+    const index_t k = point_of(n / 2 + 1), pair = row_of(n / 2 + 1), bins = n / 2 + 1;
     if (k < bins) {
-        const complex_t x = spectrum[row * bins + k];
-        rows[row * n + k] = (complex_t)(x.x, k == 0 ? 0 : sign * x.y);
-        if (k > 0 && 2 * k < n)
-            rows[row * n + n - k] = (complex_t)(x.x, -sign * x.y);
+        /* Halved first: the sum of both may be too large for its type. */
+        const complex_t a = (real_t)0.5 * rows[pair * n + k];
+        const complex_t b = (real_t)0.5 * conjugate(rows[pair * n + (k == 0 ? 0 : n - k)]);
+        const complex_t odd = a - b;
+        spectrum[2 * pair * bins + k] = UNSCALED(2 * pair, a + b);
+        if (2 * pair + 1 < count)
+            spectrum[(2 * pair + 1) * bins + k] =
+                UNSCALED(2 * pair + 1, (complex_t)(odd.y, -odd.x));
     }
 }
 
 __kernel GROUP
-void real_rows(__global const complex_t *restrict rows, __global real_t *restrict signal, const index_t n)
+void pair_join(__global const complex_t *restrict spectrum,
+               __global complex_t *restrict rows,
+% if not ALONE:
+               __global const real_t *restrict scales,
+% endif
+               const index_t n,
+               const index_t count)
 {
-    const index_t p = point_of(n), row = row_of(n);
-    if (p < n)
-        signal[row * n + p] = rows[row * n + p].x;
+    const index_t k = point_of(n / 2 + 1), pair = row_of(n / 2 + 1), bins = n / 2 + 1;
+    if (k < bins) {
+        complex_t a = SCALED(complex_t, 2 * pair, spectrum[2 * pair * bins + k]), b = 0;
+        if (2 * pair + 1 < count)
+            b = SCALED(complex_t, 2 * pair + 1, spectrum[(2 * pair + 1) * bins + k]);
+        if (k == 0)
+            a.y = b.y = 0;
+        rows[pair * n + k] = a + (complex_t)(-b.y, b.x);
+        if (k > 0)
+            rows[pair * n + n - k] = conjugate(a) + (complex_t)(b.y, b.x);
+    }
+}
+
+__kernel GROUP
+void pair_unpack(__global const complex_t *restrict rows,
+                 __global real_t *restrict signal,
+% if not ALONE:
+                 __global const real_t *restrict scales,
+% endif
+                 const index_t n,
+                 const index_t count)
+{
+    const index_t p = point_of(n), pair = row_of(n);
+    if (p < n) {
+        const complex_t x = rows[pair * n + p];
+        signal[2 * pair * n + p] = UNSCALED(2 * pair, x.x);
+        if (2 * pair + 1 < count)
+            signal[(2 * pair + 1) * n + p] = UNSCALED(2 * pair + 1, x.y);
+    }
 }

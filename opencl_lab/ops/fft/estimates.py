@@ -9,7 +9,11 @@ import math
 
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.costs import operations
-from opencl_lab.ops.fft.passes.factors import convolution_length, prime_factors, radices_of
+from opencl_lab.ops.fft.passes.factors import (
+    convolution_length,
+    prime_factors,
+    radices_of,
+)
 from opencl_lab.ops.fft.passes.serial import share_rows
 from opencl_lab.ops.fft.passes.vector import LONGEST, VectorPlanner
 from opencl_lab.ops.fft.problem import DftProblem
@@ -26,8 +30,8 @@ HALVES_NS = (0.15, 1.6)
 one thread, and in a launch of its own."""
 CHIRPS_NS = (0.2, 4.5)
 """To multiply by chirps in a convolution: in a launch of whole rows, or in several launches."""
-COMPLEX_NS = 1.0
-"""To make real rows of an odd length complex, and to keep half of their spectra, or the reverse."""
+PAIRS_NS = 2.0
+"""To pack and scale two real rows of an odd length, and to separate their spectra."""
 QUICK = 5
 """Largest prime factor of lengths whose passes for one thread are quick to build. Others take up
 to a second. Of convolutions many lengths share a program."""
@@ -46,7 +50,7 @@ def serial_us(problem: DftProblem) -> float:
     if problem.inner > 1 and problem.n > LONGEST:
         return math.inf  # columns become rows first, in launches that wait for memory
     n = _length(problem)
-    passes = VectorPlanner.has_passes(n, problem.count)
+    passes = VectorPlanner.has_passes(n, _rows(problem))
     if n and passes and max(prime_factors(n) or (1,)) > QUICK:
         return math.inf
     return _work_us(problem, alone=True, whole_rows=True)
@@ -55,7 +59,8 @@ def serial_us(problem: DftProblem) -> float:
 def parallel_us(problem: DftProblem, units: int) -> float:
     """Return the microseconds of fast transforms on `units` threads."""
     n, real = problem.n, problem.kind != "c2c"
-    further, rows = real * (1 + n % 2), problem.count
+    further = 4 if real and n % 2 else int(real)
+    rows = _rows(problem)
     whole_rows = share_rows(rows, units)
     further += 0 if whole_rows or VectorPlanner.has_passes(_length(problem), rows) else 4
     work = _work_us(problem, alone=False, whole_rows=whole_rows)
@@ -75,12 +80,18 @@ def _length(problem: DftProblem) -> int:
     return problem.n if problem.kind == "c2c" or problem.n % 2 else problem.n // 2
 
 
+def _rows(problem: DftProblem) -> int:
+    """Return the number of complex transforms: two real rows of an odd length share one."""
+    pairs = problem.kind != "c2c" and problem.n % 2
+    return ceil_divide(problem.count, 2) if pairs else problem.count
+
+
 def _work_us(problem: DftProblem, alone: bool, whole_rows: bool) -> float:
-    n, rows, around = _length(problem), problem.count, 0.0
+    n, rows, around = _length(problem), _rows(problem), 0.0
     if not n * rows:
         return 0.0
     if problem.kind != "c2c":
-        around = COMPLEX_NS if problem.n % 2 else HALVES_NS[not alone]
+        around = PAIRS_NS if problem.n % 2 else HALVES_NS[not alone]
     each = around + _transform_ns(n, rows, whole_rows) * (1 if alone else SHARED)
     return 1e-3 * n * rows * each * problem.real.itemsize / 4
 

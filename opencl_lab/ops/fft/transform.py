@@ -13,7 +13,7 @@ from opencl_lab.core.options import whole_number
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.passes.builder import real_dtype
-from opencl_lab.ops.fft.passes.real_transforms import mirrored
+from opencl_lab.ops.fft.passes.rows import mirror
 from opencl_lab.ops.fft.problem import DftProblem, complex_dtype, scale_of
 from opencl_lab.ops.fft.solver import DFT_SOLVER, FAST
 from opencl_lab.runtime.arrays import (
@@ -241,7 +241,7 @@ def whole_spectrum(
         return empty(halves, shape, dtype, call) if out is None else out
     executable = call.session.executable(
         ("mirror", shape, dtype, conjugate),
-        lambda: mirrored(n, shape[0], dtype, conjugate, call.device),
+        lambda: mirror(n, shape[0], dtype, conjugate, call.device),
     )
     given = {} if out is None else {"whole": out}
     return call.execute(executable, {"half_rows": halves}, given).outputs["whole"]

@@ -15,11 +15,11 @@ from opencl_lab.ops.fft.passes.local_memory import TEMPLATE as LOCAL_MEMORY_TEMP
 from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner
 from opencl_lab.ops.fft.passes.planner import Planner
 from opencl_lab.ops.fft.passes.real_transforms import REAL
-from opencl_lab.ops.fft.passes.rows import ROWS
+from opencl_lab.ops.fft.passes.rows import ROWS, SCALES
 from opencl_lab.ops.fft.passes.serial import SerialPlanner, ThreadsPlanner
 from opencl_lab.ops.fft.passes.vector import TEMPLATE as VECTOR_TEMPLATE
 
-TEMPLATES = (VECTOR_TEMPLATE, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, ROWS, WIDEN)
+TEMPLATES = (VECTOR_TEMPLATE, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, ROWS, SCALES, WIDEN)
 """All templates that a plan of either form may use."""
 PLANNERS: dict[str, type[Planner]] = {"vector": ThreadsPlanner, "local-memory": LocalMemoryPlanner}
 FORMS = tuple(PLANNERS)

@@ -6,8 +6,8 @@ before or after:
 * Even n: two neighbours are packed as one complex number. The spectrum is computed from the
   transform of these n / 2 numbers, or the reverse (``r2c_packed`` and ``c2r_packed`` in
   ``real.cl.mako``).
-* Odd n: rows become complex, with imaginary components of zero. (Two rows could be the components
-  of one complex row, but each has to be scaled first and both to be separated, which took longer.)
+* Odd n: two rows are the real and imaginary components of one complex row of n numbers. Each is
+  scaled first, so that the rounding errors of a large row do not swamp a small one.
 
 Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
 programming considerations in the calculation of sine, cosine and Laplace transforms", 1970.
@@ -16,17 +16,13 @@ programming considerations in the calculation of sine, cosine and Laplace transf
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from opencl_lab.core.device import Device
-from opencl_lab.core.plan import Plan
+from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.bluestein import any_length
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 from opencl_lab.ops.fft.passes.planner import How, Planner
-from opencl_lab.ops.fft.passes.rows import Arguments, over_rows, widened
+from opencl_lab.ops.fft.passes.rows import Arguments, over_rows, scales_of, widened
 from opencl_lab.ops.fft.passes.twiddles import strided_twiddles
 
 REAL = "fourier/real.cl.mako"
@@ -44,11 +40,11 @@ class RealRows:
     def r2c(self, source: str, target: str, scale: float) -> None:
         """Add the transforms to the first n // 2 + 1 frequencies, of float16 by way of float32."""
         source = widened(self.builder, self.planner.device, source)
-        (self._full_r2c if self.n % 2 else self._packed_r2c)(source, target, scale)
+        (self._paired_r2c if self.n % 2 else self._packed_r2c)(source, target, scale)
 
     def c2r(self, source: str, target: str, scale: float) -> None:
         """Add the inverse transforms. The imaginary component of frequency 0 is taken as 0."""
-        (self._full_c2r if self.n % 2 else self._packed_c2r)(source, target, scale)
+        (self._paired_c2r if self.n % 2 else self._packed_c2r)(source, target, scale)
 
     def _packed_r2c(self, source: str, target: str, scale: float) -> None:
         """Transform neighbours packed as complex numbers; then compute the spectrum."""
@@ -80,67 +76,65 @@ class RealRows:
             "twiddles", points, dtype, strided_twiddles, points, 1, self.n, dtype
         )
         arguments: Arguments = {**buffers, "twiddles": twiddles, "h": h}
-        self._launch(kernel, points, arguments)
+        self._launch(kernel, points, self.batch, arguments, alone=True)
 
-    def _full_r2c(self, source: str, target: str, scale: float) -> None:
-        """Transform complex rows; then keep half of their frequencies."""
-        layout = BatchedLayout.rows(self.n, self.batch, source, target, (self.n, self.bins))
-        if self.planner.real(self.builder, layout, "r2c-full", scale):
+    def _paired_r2c(self, source: str, target: str, scale: float) -> None:
+        """Transform rows in pairs; then separate their spectra."""
+        n, batch, builder = self.n, self.batch, self.builder
+        layout = BatchedLayout.rows(n, batch, source, target, (n, self.bins))
+        if self.planner.real(builder, layout, "r2c-full", scale):
             return
-        rows, other = self._complex_rows()
-        self._launch("complex_rows", self.n, {"signal": source, "rows": rows, "n": self.n})
-        self._transform(rows, other, False, scale)
-        halves: Arguments = {"rows": other, "spectrum": target, "n": self.n}
-        self._launch("half_spectra", self.bins, halves)
+        rows, other = self._two_rows()
+        scales = self._scales(source, n, 1)
+        self._pairs("pair_pack", n, {"signal": source, "rows": rows}, scales)
+        self._complex(rows, other, False, scale)
+        self._pairs("pair_split", self.bins, {"rows": other, "spectrum": target}, scales)
 
-    def _full_c2r(self, source: str, target: str, scale: float) -> None:
-        """Complete spectra by their symmetry; then transform them back."""
-        layout = BatchedLayout.rows(self.n, self.batch, source, target, (self.bins, self.n))
-        if self.planner.real(self.builder, layout, "c2r-full", scale):
+    def _paired_c2r(self, source: str, target: str, scale: float) -> None:
+        """Combine spectra in pairs; then transform them back."""
+        n, batch, builder = self.n, self.batch, self.builder
+        layout = BatchedLayout.rows(n, batch, source, target, (self.bins, n))
+        if self.planner.real(builder, layout, "c2r-full", scale):
             return
-        rows, other = self._complex_rows()
-        whole_spectra(self.builder, self.planner.device, self.n, self.batch, (source, rows))
-        self._transform(rows, other, True, scale)
-        self._launch("real_rows", self.n, {"rows": other, "signal": target, "n": self.n})
+        rows, other = self._two_rows()
+        # The imaginary component of frequency 0 is taken as 0.
+        scales = self._scales(source, n + 1, 2)
+        self._pairs("pair_join", self.bins, {"spectrum": source, "rows": rows}, scales)
+        self._complex(rows, other, True, scale)
+        self._pairs("pair_unpack", n, {"rows": other, "signal": target}, scales)
 
     @property
     def bins(self) -> int:
         """Frequencies of a row."""
         return self.n // 2 + 1
 
-    def _complex_rows(self) -> tuple[str, str]:
-        size = self.n * self.batch
+    @property
+    def pairs(self) -> int:
+        """Number of complex rows; the last one may have a single real row."""
+        return ceil_divide(self.batch, 2)
+
+    def _two_rows(self) -> tuple[str, str]:
+        size = self.n * self.pairs
         return self.builder.scratch("rows", size), self.builder.scratch("rows", size)
 
-    def _transform(self, rows: str, other: str, inverse: bool, scale: float) -> None:
-        layout = BatchedLayout.rows(self.n, self.batch, rows, other)
+    def _scales(self, source: str, count: int, first: int) -> Arguments:
+        """Return the argument with the scales of rows that share a transform, if any do."""
+        if self.batch == 1:
+            return {}
+        scales = scales_of(self.builder, self.planner, source, count, first, self.batch)
+        return {"scales": scales}
+
+    def _complex(self, rows: str, other: str, inverse: bool, scale: float) -> None:
+        layout = BatchedLayout.rows(self.n, self.pairs, rows, other)
         any_length(self.planner, self.builder, layout, How(inverse, scale))
 
-    def _launch(self, kernel: str, points: int, arguments: Arguments) -> None:
-        """Add a launch with an item for each of so many points of each row."""
+    def _pairs(self, kernel: str, points: int, buffers: Arguments, scales: Arguments) -> None:
+        """Add a launch with an item for each point of each pair of rows."""
+        arguments = {**buffers, **scales, "n": self.n, "count": self.batch}
+        self._launch(kernel, points, self.pairs, arguments, alone=self.batch == 1)
+
+    def _launch(
+        self, kernel: str, points: int, rows: int, arguments: Arguments, alone: bool
+    ) -> None:
         device = self.planner.device
-        over_rows(self.builder, device, (REAL, kernel), points, self.batch, arguments)
-
-
-def whole_spectra(
-    builder: PlanBuilder, device: Device, n: int, rows: int, ends: tuple[str, str], sign: int = 1
-) -> None:
-    """Add a launch that makes all n frequencies of halves, or with `sign` -1 their conjugates."""
-    arguments: Arguments = {
-        "spectrum": ends[0], "rows": ends[1], "n": n, "sign": builder.real.type(sign),
-    }  # fmt: skip
-    over_rows(builder, device, (REAL, "whole_spectra"), n // 2 + 1, rows, arguments)
-
-
-def mirrored(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
-    """Return the plan that makes the ``whole`` spectra of real signals, or their conjugates.
-
-    ``half_rows`` holds the first n // 2 + 1 frequencies of each row.
-    """
-    builder = PlanBuilder(dtype)
-    ends = (
-        builder.add("half_rows", "in", (rows, n // 2 + 1)),
-        builder.add("whole", "out", (rows, n)),
-    )
-    whole_spectra(builder, device, n, rows, ends, -1 if conjugate else 1)
-    return builder.finish()
+        over_rows(self.builder, device, (REAL, kernel), points, rows, arguments, ALONE=alone)
