@@ -1,4 +1,4 @@
-"""The convolution that looks at the image: what it chooses, and that both ways are right."""
+"""The convolution that samples the image: what it chooses, and that both ways are right."""
 
 from __future__ import annotations
 
@@ -131,12 +131,12 @@ def test_all_launches_over_blocks_may_be_called_off():
     plan = algorithm.plan(problem, config, device)
     launches = plan.launches
     names = [launch.kernel for launch in launches]
-    look = names.index("look_results")
+    sample = names.index("sample_results")
     # Transforms of the filter are of the same program, and always wanted.
-    before = {launch.arguments.get("wanted") for launch in launches[: look + 1]} - {None}
+    before = {launch.arguments.get("wanted") for launch in launches[: sample + 1]} - {None}
     assert [buffer.name for buffer in plan.with_role("table") if buffer.name in before] == [*before]
-    wanted = [launch.arguments["wanted"] for launch in launches[look + 1 :]]
-    arguments = launches[look].arguments
+    wanted = [launch.arguments["wanted"] for launch in launches[sample + 1 :]]
+    arguments = launches[sample].arguments
     assert set(wanted[:-1]) == {arguments["by_transforms"]}
     assert wanted[-1] == arguments["by_sums"] and names[-1] == "conv2d_register"
     shared = {id(launch) for launch in launches if launch.kernel == "multiply_spectra"}
@@ -150,20 +150,23 @@ def test_the_whole_image_is_looked_at(size):
     config = algorithm.default_config(problem, device).replace(BLOCK=64)
     plan = algorithm.plan(problem, config, device)
     pairs = OverlapBlocks.of(problem, 64).pairs(problem)
-    (look,) = (at for at in plan.launches if at.kernel == "look_peaks")
-    groups = look.global_size[0] // look.local_size[0] - int(look.arguments["rows"])
-    looked, step = groups // int(look.arguments["looked_rows"]), int(look.arguments["pair_step"])
-    assert looked <= 32 and (looked - 1) * step < pairs <= looked * step
+    (sample,) = (at for at in plan.launches if at.kernel == "sample_peaks")
+    groups = sample.global_size[0] // sample.local_size[0] - int(sample.arguments["rows"])
+    sampled, step = (
+        groups // int(sample.arguments["sampled_rows"]),
+        int(sample.arguments["pair_step"]),
+    )
+    assert sampled <= 32 and (sampled - 1) * step < pairs <= sampled * step
 
 
 def test_few_results_are_looked_at_where_the_filter_is_large():
     device = select_device()
     algorithm = CONV2D.algorithm("adaptive")
 
-    def looks(size, taps):
+    def samples(size, taps):
         problem = CONV2D.problem(size=size, ksize=taps)
         plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
-        (look,) = (at for at in plan.launches if at.kernel == "look_results")
-        return look.global_size[0] // look.local_size[0]
+        (sample,) = (at for at in plan.launches if at.kernel == "sample_results")
+        return sample.global_size[0] // sample.local_size[0]
 
-    assert looks(300, 201) < looks(3000, 31) <= 511
+    assert samples(300, 201) < samples(3000, 31) <= 511

@@ -18,10 +18,9 @@ from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.engine import ours
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
-from opencl_lab.ops.conv2d.blocks import OverlapBlocks
+from opencl_lab.ops.conv2d.blocks import ERROR, OverlapBlocks
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
-from opencl_lab.ops.conv2d.recheck import ERROR
 from opencl_lab.runtime.session import session_of
 
 FFT = CONV2D.algorithm("fft")
