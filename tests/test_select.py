@@ -19,10 +19,9 @@ from select_checks import GROUPS, N, check, hard_floats, right_topk
 import opencl_lab as ol
 from opencl_lab.core import kernels
 from opencl_lab.core.plan import check_plan
-from opencl_lab.ops.select import functions
+from opencl_lab.ops.select.by_sort import HEADS
 from opencl_lab.ops.select.problem import SearchProblem, UniqueProblem
 from opencl_lab.ops.select.search import SEARCH
-from opencl_lab.ops.select.unique import HEADS
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -142,7 +141,7 @@ def test_unique_explains_what_fails_while_it_waits(rng, queue, monkeypatch):
     def full(*given):
         raise cl.MemoryError("no memory")
 
-    monkeypatch.setattr(functions, "beginning", full)
+    monkeypatch.setattr("opencl_lab.ops.select.unique.beginning", full)
     with pytest.raises(ol.LaunchError, match="ran out of memory"):
         ol.unique(cl.array.to_device(queue, rng.integers(0, 9, 300)))
 
