@@ -191,14 +191,6 @@ def test_unknown_algorithm(queue):
         ol.sort([2, 1], algorithm="bogo", queue=queue)
 
 
-def test_algorithm_by_name(device, queue):
-    problem = SortProblem(2, np.dtype(np.int64))
-    for algorithm in SORT.algorithms:
-        if algorithm.on(device.kind).supports(problem, device):
-            continue
-        assert ol.sort([2, 1], algorithm=algorithm.name, queue=queue).tolist() == [1, 2]
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -219,15 +211,6 @@ def test_algorithm_by_name(device, queue):
 def test_configurations_that_cannot_run(config, message, queue):
     with pytest.raises(ol.InvalidConfig, match=message):
         ol.sort([2, 1], algorithm="odd-even-merge", config=config, queue=queue)
-
-
-@pytest.mark.parametrize("blocked", [False, True])
-def test_values_between_the_listed_ones(blocked, rng, queue):
-    keys = rng.integers(0, 500, 1_003, np.int32)
-    config = {"WG_SIZE": 6, "TILE": 0, "WORK_PER_ITEM": 5, "BLOCKED": blocked}
-    np.testing.assert_array_equal(
-        ol.sort(keys, algorithm="odd-even-merge", config=config, queue=queue), np.sort(keys)
-    )
 
 
 @pytest.mark.parametrize("extra", [0, 2**31, 2**40])
