@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
     from opencl_lab.ops.prepared import prepare as prepare
     from opencl_lab.ops.select.functions import searchsorted as searchsorted
     from opencl_lab.ops.select.functions import topk as topk
-    from opencl_lab.ops.select.functions import unique as unique
+    from opencl_lab.ops.select.unique import unique as unique
     from opencl_lab.ops.sort.functions import argsort as argsort
     from opencl_lab.ops.sort.functions import sort as sort
     from opencl_lab.ops.sort.functions import sort_by_key as sort_by_key
@@ -67,7 +67,8 @@ _REGISTRY = {
     "ops.fft.functions.direct": ("dft",),
     "ops.conv2d.functions": ("conv2d",),
     "ops.gemm.functions": ("gemm",),
-    "ops.select.functions": ("searchsorted", "topk", "unique"),
+    "ops.select.functions": ("searchsorted", "topk"),
+    "ops.select.unique": ("unique",),
     "ops.sort.functions": ("argsort", "sort", "sort_by_key"),
     "ops.prepared": ("Prepared", "prepare"),
     "runtime.exchange": ("to_device", "to_dlpack"),

@@ -28,8 +28,7 @@ FORMS = {
     "scan": ("radix-gpu", {"FORM": "scan", **TILES}),
     "onesweep": ("radix-gpu", {"FORM": "onesweep", **TILES}),
     "impatient": ("radix-gpu", {"FORM": "onesweep", **TILES, "MAX_POLLS": 0}),
-    "merge cpu": ("merge-cpu", {"TILE": 256, "STRETCH": 128}),
-    "merge long": ("merge-cpu", {"TILE": 64, "STRETCH": 128}),
+    "merge cpu": ("merge-cpu", {}),
     "merge gpu": ("merge-gpu", {"WG_SIZE": 32, "ITEM_KEYS": 5}),
 }
 N = 20_011  # cut by units, many tiles of groups; no multiple of anything

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,10 +11,7 @@ from command_line import QUICK, oclab, one_sentence
 from PIL import Image
 from scipy import ndimage
 
-from opencl_lab.lab.cli.values import variants
-from opencl_lab.lab.engine.request import Point, Request, check_point
 from opencl_lab.lab.ops.conv2d.filters import named_filter
-from opencl_lab.lab.ops.conv2d.operation import CONV2D
 
 
 @pytest.fixture
@@ -112,11 +108,6 @@ def test_a_reference_that_differs_is_named_and_costs_nothing(tmp_path, monkeypat
     assert oclab(*line, "--against", "scipy", "--quiet").returncode == 0
 
 
-def test_a_picture_needs_a_filter(photo):
-    result = oclab("conv2d", photo)
-    assert result.returncode == 2 and one_sentence(result) and "which filter" in result.stderr
-
-
 @pytest.mark.full
 def test_a_sweep_over_values_of_a_parameter(tmp_path, undrawn):
     result = oclab(
@@ -134,21 +125,7 @@ def test_a_sweep_over_values_of_a_parameter(tmp_path, undrawn):
     assert '"WG_X": 16' in rows[1]["config"]
 
 
-def test_every_algorithm_runs_with_every_value(device):
-    asked = Request("naive,register", variants=variants(["CONSTANT_WEIGHTS=false,true", "WG_X=8"]))
-    planned = check_point(Point(CONV2D, CONV2D.problem(size=30), dict, asked), device)
-    names = [f"CONSTANT_WEIGHTS={flag},WG_X=8" for flag in ("false", "true")]
-    assert [run[:2] for run in planned.runs] == [*product(("naive", "register"), names)]
-
-
 @pytest.mark.parametrize("value", ["WG_X", "WG_X=", "WG_X=many", "BOGUS=1", "WG_X=0"])
 def test_a_parameter_that_cannot_vary_so(value):
     result = oclab("conv2d", "--size", 20, "--algorithm", "naive", "--vary", value, *QUICK)
     assert result.returncode == 2 and one_sentence(result) and value[:4] in result.stderr
-
-
-@pytest.mark.full
-def test_a_picture_of_random_data(tmp_path):
-    result = oclab("conv2d", "--size", 20, "--dtype", "uint8", "-o", tmp_path / "x.png", *QUICK)
-    assert result.returncode == 0, result.stderr
-    assert np.asarray(Image.open(tmp_path / "x.png")).shape == (20, 20)

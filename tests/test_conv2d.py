@@ -14,15 +14,11 @@ from scipy import ndimage, signal
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
-from opencl_lab.core.plan import check_plan
 from opencl_lab.lab.ops.conv2d import expected
-from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d import rolling
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.conv2d.problem import BOUNDARIES, EXACT_TYPES, Conv2dProblem
 from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
-from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.session import session_of
 
 # Small blocks, so that small images have an inside and edges.
 SMALL = {
@@ -114,36 +110,6 @@ def test_ways_along_a_row(config, rng, queue):
         raw[1:] = image.ravel()
         for given in (image, raw[1:].reshape(shape)):
             check(given, weights, boundary="mirror", **more)
-
-
-@pytest.mark.full
-def test_a_filter_in_sections_that_fit_local_memory(rng, queue):
-    device = session_of(queue).device
-    small = replace(device, capabilities=replace(device.capabilities, local_memory=2048))
-    image, weights = rng.random((30, 50), np.float32), rng.uniform(-1, 1, (21, 27))
-    problem = Conv2dProblem(30, 50, 21, 27)
-    algorithm = CONV2D.algorithm("tiled")
-    plan = algorithm.plan(problem, algorithm.default_config(problem, small), small)
-    check_plan(plan, small)
-    section = plan.launches[0].arguments
-    assert section["section_height"] < 21 and section["section_width"] <= 27
-    executable = session_of(queue).executable(("sections", problem), lambda: plan)
-    inputs = {"image": image[None, ..., None], "weights": weights.astype(np.float32)}
-    result = execute(executable, inputs, queue).outputs["result"][0, ..., 0]
-    assert_close(result, right(image, weights), weights)
-
-
-@pytest.mark.full
-def test_filters_that_do_not_fit_into_constant_memory(rng, queue):
-    image, weights = rng.random((20, 30), np.float32), rng.uniform(-1, 1, (9, 11))
-    device = replace(session_of(queue).device, constant_memory=64 << 10)
-    problem = CONV2D.problem(ksize=129)
-    for algorithm in map(CONV2D.algorithm, ALGORITHMS):
-        config = algorithm.default_config(problem, device).replace(CONSTANT_WEIGHTS=True)
-        launch = algorithm.plan(problem, config, device).launches[0]
-        assert not launch.params["PIXELS"].constant_weights
-        config = {**SMALL[algorithm.name], "CONSTANT_WEIGHTS": False}
-        check(image, weights, algorithm=algorithm.name, config=config, queue=queue)
 
 
 @pytest.mark.few(1)
@@ -317,18 +283,6 @@ def test_integers_with_real_weights_are_rounded(algorithm, rng, queue):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("algorithm", ["separable", "register"])
-@pytest.mark.parametrize("dtype", ["float16", "float64"])
-def test_other_floating_points(dtype, algorithm, rng, queue, device):
-    if dtype == "float64" and not device.capabilities.fp64:
-        pytest.skip("no double precision")
-    image = rng.uniform(-1, 1, (33, 48)).astype(dtype)
-    weights = np.outer(rng.uniform(-1, 1, 5), rng.uniform(-1, 1, 3))
-    options = {"algorithm": algorithm, "config": SMALL["register"], "queue": queue}
-    check(image, weights, boundary="reflect", **options)
-
-
-@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", ["separable", "register", "naive"])
 def test_batches_colours_and_views(algorithm, rng, queue):
     weights = np.outer(rng.random(3), rng.random(4))
@@ -360,16 +314,6 @@ def test_empty_images(mode, queue):
         assert (result == 24).all()
     with pytest.raises(InvalidProblem, match="without pixels"):
         conv2d(np.zeros((0, 3)), weights, mode="full", boundary="wrap", queue=queue)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
-def test_a_filter_that_is_larger_than_an_image_without_pixels(dtype, queue):
-    image = np.zeros((3, 0), dtype)
-    for algorithm in ("auto", "register", "tiled", "naive"):
-        how = {"mode": "valid", "algorithm": algorithm, "queue": queue}
-        result = conv2d(image, np.ones((3, 3), int), **how)
-        assert result.shape == (1, 4) and not result.any()
 
 
 def test_device_arrays_stay_on_the_device(rng, queue):
@@ -446,14 +390,3 @@ def test_one_thread_takes_small_filters_and_images():
     assert "no room" in rolling_of.supports(Conv2dProblem(64, 64, 3, 3), small)
     assert rolling_of.supports(Conv2dProblem(64, 64, 1, 20, channels=100), one)
     assert not rolling_of.supports(Conv2dProblem(64, 64, 15, 15, separable=True), one)
-
-
-def test_estimated_times_choose_the_side():
-    one = Device("toy", "cpu", compute_units=1, side_of="toy")
-    device = Device("toy", "cpu", compute_units=2, serial_side=one)
-    for dtype in ("uint8", "float16", "float64"):
-        sides = [
-            CONV2D_SOLVER.side(Conv2dProblem(n, n, 5, 5, np.dtype(dtype)), device).is_serial
-            for n in (16, 64, 128, 256, 1024, 4096)
-        ]
-        assert sides == sorted(sides, reverse=True) and sides[1] and not sides[-1]

@@ -80,14 +80,3 @@ def test_what_forms_all_products_of_a_large_filter_is_asked_for_by_name(device):
     names = [name for name, _, _ in schedule.runs]
     assert {"register", "tiled", "naive"} <= set(names)
     assert CONV2D.sample(huge).products < 2**24
-
-
-def test_large_filters_take_transforms(monkeypatch):
-    assert expected_fft.pays(Conv2dProblem(1024, 1024, 9999, 9999))
-    assert not expected_fft.pays(Conv2dProblem(1024, 1024, 31, 31))
-    assert not expected_fft.pays(Conv2dProblem(100, 100, 301, 301))
-    monkeypatch.setattr(expected_fft, "MANY_PRODUCTS", 0)
-    monkeypatch.setattr(expected, "correlate", None)
-    problem = CONV2D.problem(size=60, ksize=41)
-    inputs = CONV2D.generate(problem, 0)
-    assert CONV2D.expected(problem, inputs)["result"].shape == problem.result_shape

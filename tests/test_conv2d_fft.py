@@ -5,24 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pyopencl as cl
-import pyopencl.array
 import pytest
 from conv2d_checks import assert_close, check, right
 from scipy import signal
 
-from opencl_lab import compare
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
-from opencl_lab.drivers.discovery import select_device
-from opencl_lab.lab.engine import ours
-from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
-from opencl_lab.ops.conv2d.blocks import OverlapBlocks
+from opencl_lab.ops.conv2d.blocks import ERROR, OverlapBlocks
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
-from opencl_lab.ops.conv2d.recheck import ERROR
-from opencl_lab.runtime.session import session_of
 
 FFT = CONV2D.algorithm("fft")
 MANY = {"BLOCK": 32, "PAIRS": 3}  # blocks of a small image, so that there are several
@@ -48,12 +40,6 @@ def test_parts_batches_and_colours(mode, rng, queue):
             assert_close(result[image, ..., channel], plane, weights)
 
 
-@pytest.mark.full
-def test_a_filter_larger_than_image_and_block(rng, queue):
-    image, weights = rng.random((20, 30), np.float32), rng.uniform(-1, 1, (45, 70))
-    check(image, weights, boundary="wrap", algorithm="fft", config=MANY, queue=queue)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 3e38])
 def test_what_is_not_finite_stays_under_the_filter(bad, rng, queue):
@@ -67,19 +53,6 @@ def test_what_is_not_finite_stays_under_the_filter(bad, rng, queue):
     assert not finite.all()
     np.testing.assert_array_equal(result[~finite], direct[~finite])
     np.testing.assert_allclose(result[finite], direct[finite], rtol=1e-5)
-
-
-@pytest.mark.full
-def test_products_beyond_the_range_are_as_in_direct_sums(rng, queue):
-    image, weights = np.ones((61, 75), np.float32), rng.uniform(-1e20, 1e20, (9, 9))
-    image[30:40, 40:50] = 1e20
-    direct, result = (
-        conv2d(image, weights.astype(np.float32), algorithm=name, queue=queue)
-        for name in ("register", "fft")
-    )
-    assert np.isinf(direct).any()
-    np.testing.assert_array_equal(np.isnan(result), np.isnan(direct))
-    np.testing.assert_array_equal(np.isinf(result), np.isinf(direct))
 
 
 def apart(rng, shape):
@@ -136,19 +109,6 @@ def test_errors_of_transforms_stay_below_their_bound(rng, queue):
     eps = np.finfo(np.float32).eps
     assert 6 * eps < errors.max() < ERROR * eps
     assert (errors <= delta.size * eps / 2 * np.abs(image)).all()
-
-
-@pytest.mark.full
-def test_auto_keeps_small_results(rng, queue):
-    image, weights = (apart(rng, shape)[4].astype(np.float32) for shape in ((128, 140), (63, 63)))
-    weights[31, 30] = 1e9
-    problem = CONV2D.problem(height=128, width=140, ksize=63)
-    cpu = replace(session_of(queue).device, kind="cpu", native_vector_bytes=32, compute_units=2)
-    assert CONV2D.choose(problem, cpu).name == "adaptive"
-    result = conv2d(image, weights, queue=queue)
-    assert_close_everywhere(result, image, weights)
-    arrays = (cl.array.to_device(queue, array) for array in (image, weights))
-    np.testing.assert_array_equal(conv2d(*arrays).get(), result)
 
 
 def test_only_tiles_with_bad_results_are_summed_anew(rng, queue, device):
@@ -225,28 +185,3 @@ def test_blocks_cover_the_results():
         for count, valid, length in zip(blocks.count, blocks.valid, blocks.length, strict=True):
             assert (count - 1) * valid < out <= count * valid
             assert length >= valid + taps - 1 and length % 16 == 0
-
-
-def test_pairs_at_a_time_share_their_launches():
-    device = select_device()
-    problem = CONV2D.problem(size=300, ksize=15)
-    config = FFT.default_config(problem, device).replace(BLOCK=64, PAIRS=4)
-    plan = FFT.plan(problem, config, device)
-    pairs = OverlapBlocks.of(problem, 64).pairs(problem)
-    assert [at.kernel for at in plan.launches].count("sum_doubtful") == 1
-    assert plan.launches[-1].kernel == "sum_doubtful"  # of all blocks: one sweep at the end
-    starts = [int(at.arguments["first_pair"]) for at in plan.launches if at.kernel == "load_blocks"]
-    assert starts == list(range(0, pairs, 4)) and pairs % 4
-
-
-@pytest.mark.full
-def test_its_times_are_held_against_its_own_arithmetic(monkeypatch):
-    options = {"size": 256, "ksize": 63}
-    problem = CONV2D.problem(**options)
-    assert FFT.work(problem).flops < problem.work.flops / 20
-    (row,) = compare("conv2d", algorithms="fft", against="none", repeats=5, **options)
-    # A peak that the transforms stay below, and direct sums in this time would be above.
-    peak = problem.work.flops / (row.kernel_ms * 1e-3) / 5
-    monkeypatch.setattr(ours, "stored_peaks", lambda device: Peaks(flops32=peak))
-    (row,) = compare("conv2d", algorithms="fft", against="none", repeats=5, **options)
-    assert row.status == "correct" and 0 < row.peak < 1

@@ -119,15 +119,15 @@ CONFIGS = {
     "no-tile": (GPU, {"TILE": 0}),
     "odd": (
         GPU,
-        {"TILE": 0, "WG_SIZE": 6, "WORK_PER_ITEM": 5, "BLOCKED": False, "NARROW": False},
+        {"TILE": 0, "WG_SIZE": 6, "WORK_PER_ITEM": 5, "BLOCKED": False},
     ),
     "narrow": (
         GPU,
-        {"TILE": 64, "WG_SIZE": 8, "WORK_PER_ITEM": 1, "BLOCKED": False, "NARROW": True},
+        {"TILE": 64, "WG_SIZE": 8, "WORK_PER_ITEM": 1, "BLOCKED": False},
     ),
     "blocked": (
         GPU,
-        {"TILE": 64, "WG_SIZE": 8, "WORK_PER_ITEM": 16, "BLOCKED": True, "NARROW": False},
+        {"TILE": 64, "WG_SIZE": 8, "WORK_PER_ITEM": 16, "BLOCKED": True},
     ),
 }
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sort_checks import bits, stable_order
 
-from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.reference.build import compiler, load
 from opencl_lab.lab.reference.descriptor import CReference
@@ -76,19 +75,6 @@ def test_sorts_as_numpy(rng, reference, descending, dtype):
             np.testing.assert_array_equal(output, expected, strict=True)
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "float16"])
-def test_sorts_small_types(rng, dtype):
-    keys = keys_of(rng, 2, 5000, dtype)
-    problem = SortProblem(5000, np.dtype(dtype), 2)
-    for reference in C_REFERENCES:
-        try:
-            output = sort_guarded(reference, problem, keys, 2)
-        except ReferenceUnavailable as error:  # a compiler without half precision
-            pytest.skip(str(error))
-        np.testing.assert_array_equal(output, np.sort(keys, axis=-1))
-
-
 @pytest.mark.parametrize("reference", MERGE_SORTS, ids=lambda r: r.name)
 @pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -104,15 +90,6 @@ def test_merge_sorts_are_stable(rng, reference, descending, dtype):
     for threads in (1, 2, 3):
         output = sort_guarded(reference, problem, keys, threads)
         np.testing.assert_array_equal(bits(output), expected)
-
-
-@pytest.mark.parametrize("order", ["sorted", "reversed", "equal", "organ-pipe"])
-def test_parallel_merges_of_uneven_parts(order):
-    problem = SortProblem(200_001, np.dtype("int32"))
-    inputs = SORT.generate(problem, 1, order=order)
-    for reference in MERGE_SORTS:
-        output = sort_guarded(reference, problem, inputs["keys"], 3)
-        np.testing.assert_array_equal(output, np.sort(inputs["keys"], axis=-1))
 
 
 @pytest.mark.few

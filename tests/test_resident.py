@@ -106,7 +106,7 @@ def test_a_sample_is_waited_for_once(device, there):
 
 
 def test_all_shows_both_sides_in_one_table(device, there):
-    rows = rows_of(compared(device, against="all", algorithms="all", repeats=1))
+    rows = rows_of(compared(device, 1000, against="all", algorithms="all", repeats=1))
     ours = [f"opencl:{algorithm.name}" for algorithm in SORT.algorithms]
     assert list(rows)[: len(ours)] == ours
     assert {"numpy", "c:seq", "opencl:odd-even-merge@device", "cupy@device"} <= set(rows)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from radix_checks import GPU
-from runtime_kernels import block_of, together
-from select_checks import GROUPS, N, check, hard_floats, right_topk
+from runtime_kernels import block_of
+from select_checks import GROUPS, N, check, hard_floats
 
 import opencl_lab as ol
 from opencl_lab.core import kernels
 from opencl_lab.core.plan import check_plan
-from opencl_lab.ops.select import functions
+from opencl_lab.ops.select.by_sort import HEADS
 from opencl_lab.ops.select.problem import SearchProblem, UniqueProblem
 from opencl_lab.ops.select.search import SEARCH
-from opencl_lab.ops.select.unique import HEADS
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -138,15 +134,6 @@ def test_unique_holds_no_more_memory_than_twice_its_results(side, most, rng):
     assert len({block.int_ptr for block in blocks}) <= 6
 
 
-def test_unique_explains_what_fails_while_it_waits(rng, queue, monkeypatch):
-    def full(*given):
-        raise cl.MemoryError("no memory")
-
-    monkeypatch.setattr(functions, "beginning", full)
-    with pytest.raises(ol.LaunchError, match="ran out of memory"):
-        ol.unique(cl.array.to_device(queue, rng.integers(0, 9, 300)))
-
-
 def test_unique_of_any_shape(rng, queue):
     keys = rng.integers(0, 9, (30, 40), np.int32)
     on_device = cl.array.to_device(queue, keys)
@@ -175,19 +162,6 @@ def test_unique_of_host_arrays_on_a_device_with_memory_of_its_own(rng, fresh):
         np.testing.assert_array_equal(got, wanted.reshape(got.shape))
 
 
-@pytest.mark.parametrize("n", [1, 10**6, 2**31 + 5])
-def test_unique_plans(n):
-    heads = HEADS
-    for kind in ("cpu", "gpu"):
-        device = replace(GPU, kind=kind)
-        problem = UniqueProblem(n, np.dtype(np.int64), True)
-        plan = heads.plan(problem, heads.default_config(problem, device), device)
-        check_plan(plan, device)
-        assert plan.launches[0].params["WIDE"] == (n >= 2**31)
-        assert plan.by_name["starts"].dtype == (np.uint64 if n >= 2**31 else np.uint32)
-        assert n / int(plan.launches[0].arguments["slices"]) < 2**32  # what a slice counts
-
-
 @pytest.mark.full
 def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
     """The form for GPUs, and counts of 64 bits."""
@@ -211,45 +185,7 @@ def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
             np.testing.assert_array_equal(outputs[name][: right.size], right)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64"])
-def test_unique_on_one_thread(dtype, serial, rng):
-    """The heads of runs take one launch."""
-    for n in (1, 2, 777):
-        keys = (
-            hard_floats(rng, n, dtype) if "float" in dtype else rng.integers(0, 2, n).astype(dtype)
-        )
-        results = ol.unique(keys, True, return_index=True, return_inverse=True, device=serial)
-        expected = np.unique(keys, True, True, True)
-        for got, right in zip(results, expected, strict=True):
-            np.testing.assert_array_equal(got, right.astype(got.dtype), strict=True)
-        np.testing.assert_array_equal(ol.unique(keys, device=serial), expected[0])
-        np.testing.assert_array_equal(ol.unique(keys, True, device=serial)[1], expected[3])
-    problem = UniqueProblem(n, keys.dtype, True, True, True)
-    assert len(HEADS.plan(problem, HEADS.default_config(problem, serial), serial).launches) == 1
-
-
 # -------------------------------------------------------------- searchsorted
-
-
-def test_estimated_times_of_searches():
-    looked = [
-        SEARCH.serial_us(SearchProblem(n, m, np.dtype(dtype), sorter=sorter))
-        for n, m, dtype, sorter in (
-            (1000, 0, "int8", False), (1000, 500, "int8", False), (1000, 500, "int64", False),
-            (10**6, 500, "int64", False), (10**6, 500, "int64", True),
-        )
-    ]  # fmt: skip
-    assert looked[0] == 0 and looked == sorted(looked)
-
-
-def test_one_thread_searches_for_many_values_at_once(serial, rng):
-    keys, values = np.sort(rng.random(1000)), rng.random(100)
-    problem = SearchProblem(keys.size, values.size, keys.dtype)
-    binary = SEARCH.algorithm("binary-search")
-    assert binary.default_config(problem, serial)["VALUES"] == 64
-    found = ol.searchsorted(keys, values, device=serial)
-    np.testing.assert_array_equal(found, np.searchsorted(keys, values))
 
 
 @pytest.mark.few
@@ -264,18 +200,6 @@ def test_searchsorted(end, dtype, side, rng):
         for _ in range(2):
             result = side.get(ol.searchsorted(*given_arrays, end, queue=side.queue))
             np.testing.assert_array_equal(result, np.searchsorted(keys, values, end), strict=True)
-
-
-@given(
-    st.lists(st.floats(width=32), max_size=50),
-    st.lists(st.floats(width=32), max_size=20),
-    st.sampled_from(["left", "right"]),
-)
-def test_searchsorted_of_any_floats(queue, keys, values, side):
-    keys, values = np.sort(np.array(keys, np.float32)), np.array(values, np.float32)
-    np.testing.assert_array_equal(
-        ol.searchsorted(keys, values, side, queue=queue), np.searchsorted(keys, values, side)
-    )
 
 
 def test_searchsorted_shapes_outs_and_types(rng, queue):
@@ -418,29 +342,7 @@ def test_searchsorted_plans(n, rng, queue, monkeypatch):
             assert m <= item.global_size[0] * item.params["VALUES"]
 
 
-def test_searchsorted_with_wide_places(rng, queue, monkeypatch):
-    monkeypatch.setattr(kernels, "INDEX_LIMIT", 1000)
-    keys = np.sort(rng.integers(0, 99, 5000, np.int32))
-    device, search = session_of(queue).device, SEARCH.algorithm("binary-search")
-    problem = SearchProblem(5000, 333, keys.dtype, True)
-    values = rng.integers(-5, 120, 333, np.int32)
-    config = search.configure(problem, device, {"WG_SIZE": 64, "VALUES": 4})
-    plan = search.plan(problem, config, device)
-    executable = session_of(queue).executable("wide search", lambda: plan)
-    found = execute(executable, {"keys": keys, "values": values}, queue).outputs["places"]
-    np.testing.assert_array_equal(found, np.searchsorted(keys, values, "right"))
-
-
 # --------------------------------------------------------------------- threads
-
-
-def test_threads_select_at_once(rng, queue):
-    def work(keys):
-        for _ in range(10):
-            check(ol.topk(keys, 20, queue=queue), right_topk(keys, 20))
-            np.testing.assert_array_equal(ol.unique(keys, queue=queue), np.unique(keys))
-
-    together(*(partial(work, rng.integers(0, 10**6, n, np.int32)) for n in (N, N, 300)))
 
 
 def test_slices_of_device_arrays_are_those_of_their_queue(queue, rng):

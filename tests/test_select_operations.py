@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,22 +9,16 @@ import pytest
 from command_line import QUICK, oclab
 
 import opencl_lab as ol
-from opencl_lab.lab.engine import implementations
 from opencl_lab.lab.engine.implementations import Workload
 from opencl_lab.lab.engine.ours import OpenCL
 from opencl_lab.lab.ops.select.references import (
     ANY_PLACES,
-    numpy_topk,
-    torch_search,
-    torch_unique,
 )
 from opencl_lab.lab.ops.select.searchsorted import SEARCHSORTED
 from opencl_lab.lab.ops.select.topk import TOPK
 from opencl_lab.lab.ops.select.unique import UNIQUE
-from opencl_lab.lab.reference import peers
 from opencl_lab.lab.reference.execute import prepare
-from opencl_lab.lab.reference.peers import Library, OurCall
-from opencl_lab.tuned import database
+from opencl_lab.lab.reference.peers import OurCall
 
 PROBLEMS = (
     (TOPK, {"n": 0}),
@@ -124,29 +117,6 @@ def test_wrong_places_in_sorted_keys_are_seen(right):
         assert not SEARCHSORTED.compare(problem, inputs, expected, {"places": moved}).ok
 
 
-def test_generated_keys_have_so_many_different_ones():
-    for options, least, most in (
-        ({}, 60, 100),
-        ({"distinct": 7}, 7, 7),
-        ({"distinct": 10**6}, 600, 1000),
-    ):
-        keys = made(UNIQUE, n=1_000, **options)[1]["keys"]
-        assert least <= np.unique(keys).size <= most
-    inputs = made(SEARCHSORTED, n=1_000, m=500)[1]
-    assert (np.diff(inputs["keys"]) >= 0).all()
-    assert 100 < np.isin(inputs["values"], inputs["keys"]).sum() < 400
-
-
-@pytest.mark.parametrize("operation", [TOPK, UNIQUE, SEARCHSORTED], ids=lambda item: item.name)
-def test_samples_are_no_larger_than_the_problem(operation):
-    for n in (10, 1 << 30):
-        problem = operation.problem(n=n)
-        sample = operation.sample(problem)
-        for name in problem.sizes:
-            assert 1 <= getattr(sample, name) <= getattr(problem, name)
-        assert n > 10 or sample == problem
-
-
 @pytest.mark.parametrize(("name", "array"), [(0, "values"), (1, "places")])
 def test_each_array_that_a_call_returns_is_checked(device, name, array):
     problem, inputs, expected = made(TOPK, n=300, k=9)
@@ -165,20 +135,6 @@ def test_each_array_that_a_call_returns_is_checked(device, name, array):
     item.verify()
     assert item.status == "correctness", array
     item.close()
-
-
-def test_pytorch_is_not_asked_about_nan():
-    keys = np.array([1.0, np.nan])
-    for function, inputs in ((torch_unique, {"keys": keys}), (torch_search, {"keys": keys})):
-        with pytest.raises(ol.ReferenceUnavailable, match=r"PyTorch .* NaN"):
-            function(None, inputs, 1)
-
-
-def test_numpy_takes_what_a_user_would(rng):
-    keys = rng.integers(0, 9, (3, 40))
-    problem, inputs = TOPK.problem_of({"keys": keys}, k=4)
-    outputs = numpy_topk(problem, inputs, 1)
-    np.testing.assert_array_equal(outputs["values"], np.sort(keys)[:, :-5:-1])
 
 
 def test_options_that_make_no_problem():
@@ -203,19 +159,6 @@ def test_options_that_make_no_problem():
         TOPK.problem_of({"keys": np.array(3)})
     assert TOPK.problem(n=7).k == 7 and TOPK.problem().k == 100
     assert TOPK.problem(n=7, k=2, smallest=True).title == "the 2 smallest of 7 int32 keys"
-
-
-@pytest.mark.parametrize("operation", [TOPK, UNIQUE, SEARCHSORTED], ids=lambda item: item.name)
-def test_plans_name_the_arrays_that_the_lab_makes(operation, device):
-    problem, inputs, expected = made(operation, n=5_000)
-    wanted = {
-        "in": {name: (array.shape, array.dtype) for name, array in inputs.items()},
-        "out": dict(operation.room(problem, expected)),
-    }
-    for algorithm in operation.algorithms:
-        plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
-        for role, arrays in wanted.items():
-            assert {b.name: (b.shape, b.dtype) for b in plan.with_role(role)} == arrays
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -250,49 +193,7 @@ def test_files_of_unique_and_searchsorted(tmp_path):
     assert np.load(tmp_path / "places.npy").tolist() == [[1, 3], [0, 2]]
 
 
-@pytest.mark.full
-def test_a_sweep(tmp_path, undrawn):
-    command = ["bench", "topk", "--sizes", "20,300", "--k", 5, "--repeats", 1, "--json"]
-    content = json.loads(oclab(*command, "--against", "c:seq", "--out", tmp_path / "a").stdout)
-    rows = [(row["implementation"], row["status"]) for row in content["results"]]
-    assert rows.count(("c:seq", "correct")) == 2 and len(rows) == 4
-    assert all(status == "correct" for _, status in rows)
-
-
 def test_what_has_no_parameters_is_not_tuned():
     result = oclab("tune", "topk", "--n", 50, "--algorithm", "sort")
     assert result.returncode == 2
     assert "the algorithm sort of topk has no parameters to tune" in result.stderr
-
-
-def test_a_tuned_selection_is_taken(device):
-    problem = TOPK.problem(n=5_000, k=9)
-    algorithm = TOPK.algorithm("radix-select")
-    other = algorithm.default_config(problem, device).replace(DIGIT_BITS=6)
-    database.store(device, "topk", algorithm, problem, other, 1.0)
-    assert algorithm.configure(problem, device) == other
-    keys = np.random.default_rng(1).integers(0, 99, 5_000)
-    values, places = ol.topk(keys, 9)
-    expected = TOPK.expected(problem, {"keys": keys[None]})
-    assert values.tolist() == expected["values"][0].tolist()
-    assert places.tolist() == expected["places"][0].tolist()
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("topk", {"n": 700, "k": 9, "order": "few-unique"}),
-        ("topk", {"n": 700, "k": 9, "smallest": True}),
-        ("unique", {"n": 700, "counts": True}),
-        ("unique", {"n": 700}),
-        ("searchsorted", {"n": 700, "right": True}),
-    ],
-)
-def test_libraries_with_their_data_on_a_device(device, name, options, monkeypatch):
-    """NumPy stands in for CuPy, whose functions have the same names."""
-    there = Library("cupy", "numpy", "device", opens=lambda _: np)
-    monkeypatch.setattr(peers, "LIBRARIES", (there,))
-    monkeypatch.setattr(implementations, "SAMPLE_MS", 0.5)
-    rows = ol.compare(name, against=None, resident=True, repeats=1, device=device, **options)
-    assert [row.status for row in rows] == ["correct", "correct"], [row.reason for row in rows]
-    assert rows[1].implementation == "cupy@device"

@@ -115,15 +115,6 @@ def test_topk_axes_views_and_outs(side, rng):
     np.testing.assert_array_equal(side.get(there), whole)
 
 
-@pytest.mark.full
-def test_topk_out_in_the_memory_of_the_input(side, rng):
-    keys = rng.integers(0, 10**6, 500)
-    given_keys = side.put(keys)
-    out = given_keys[:400], side.put(np.zeros(400, np.int64))
-    ol.topk(given_keys, 400, out=out, queue=side.queue)
-    check(out, right_topk(keys, 400))
-
-
 def test_topk_of_nothing(side):
     for a, k, axis in ((np.zeros((3, 0)), 0, -1), (np.zeros((0, 4)), 2, -1), (np.ones(5), 0, 0)):
         values, indices = ol.topk(side.put(a), k, axis=axis, queue=side.queue)
@@ -147,20 +138,6 @@ def test_topk_of_nothing(side):
 def test_topk_refuses(a, k, options, message, queue):
     with pytest.raises(ol.InvalidProblem, match=message):
         ol.topk(a, k, queue=queue, **options)
-
-
-def test_topk_refuses_outs_that_overlap(queue):
-    memory = np.zeros(4, np.int64)
-    with pytest.raises(ol.InvalidProblem, match="share memory"):
-        ol.topk([3, 1, 2], 2, out=(memory[:2], memory[1:3]), queue=queue)
-
-
-def test_topk_takes_lists_and_foreign_byte_orders(queue):
-    values, indices = ol.topk([3, 1, 2], 2, queue=queue)
-    assert values.tolist() == [3, 2] and indices.tolist() == [0, 2]
-    values, _ = ol.topk(np.array([3, 1, 2], ">i4"), 2, largest=False, queue=queue)
-    assert values.tolist() == [1, 2] and values.dtype == np.dtype(">i4")
-    assert ol.topk(7, 1, axis=None, queue=queue)[0].tolist() == [7]
 
 
 @pytest.mark.full
@@ -246,21 +223,6 @@ def test_topk_of_slices(dtype, rows, n, k, largest, rng, queue):
     np.testing.assert_array_equal(places, expected)
 
 
-def test_topk_of_slices_plans():
-    """Each part has k keys or more, and one group reads what they find."""
-    for n in (topk.WHOLE + 1, 50_000, topk.SLICED):
-        for k in (1, 100, topk.MOST_OF_SLICES // -(-n // topk.SLICE)):
-            for rows in (1, 5):
-                problem = TopkProblem(n, k, np.dtype(np.int32), rows)
-                plan = SELECT.plan(problem, SELECT.default_config(problem, GPU), GPU)
-                check_plan(plan, GPU)
-                first, last = plan.launches
-                slices = int(first.arguments["slices"])
-                assert n // slices >= k and int(last.arguments["n"]) == slices * k <= topk.WHOLE
-                assert first.global_size[0] == rows * slices * first.local_size[0]
-                assert last.global_size[0] == rows * last.local_size[0]
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["bool", "float32"])
 @pytest.mark.parametrize(("rows", "n", "k"), [(1, 1, 1), (3, 40, 7), (1, 5000, 4000), (2, 9, 0)])
@@ -289,25 +251,6 @@ def test_topk_sorts_where_that_takes_less_time():
     assert chosen("gpu", 50_000, 2000, 1000) == "radix-select"
     assert chosen("gpu", 10**7, 2000) == "radix-select"
     assert chosen("gpu", 10**7, 6 * 10**6) == "sort"
-
-
-def test_topk_waits_for_nothing(queue, rng, held_back, own_queue, device):
-    if device.is_serial:
-        pytest.skip("its launches run at once")
-    mine = own_queue(device.handle)
-    keys = rng.integers(0, 10**6, N, np.int32)
-    given_keys = cl.array.to_device(mine, keys)
-    ol.topk(given_keys, 5)
-    with held_back(mine):
-        results = ol.topk(given_keys, 5)
-    check(results, right_topk(keys, 5))
-
-
-def test_prepared_topk(rng, queue):
-    prepared = ol.prepare("topk", shape=(300,), dtype=np.int32, k=5, queue=queue)
-    for _ in range(3):
-        keys = rng.integers(0, 50, 300, np.int32)
-        check(prepared(cl.array.to_device(queue, keys)), right_topk(keys, 5))
 
 
 # ----------------------------------------------------------------- one thread

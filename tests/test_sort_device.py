@@ -22,7 +22,7 @@ def test_device_out_may_be_the_input_of_merging(rng, queue):
     """Without a tile, the first launch writes elements that others have yet to read."""
     keys = rng.integers(0, 500, (300, 2), np.int32)
     given = cl.array.to_device(queue, keys)
-    config = {"WG_SIZE": 1, "TILE": 0, "WORK_PER_ITEM": 1, "BLOCKED": False, "NARROW": False}
+    config = {"WG_SIZE": 1, "TILE": 0, "WORK_PER_ITEM": 1, "BLOCKED": False}
     ol.sort(given, out=given, algorithm="odd-even-merge", config=config)
     np.testing.assert_array_equal(given.get(), np.sort(keys))
 
@@ -189,14 +189,6 @@ def test_unknown_algorithm(queue):
         ol.sort([2, 1], algorithm="bogo", queue=queue)
 
 
-def test_algorithm_by_name(device, queue):
-    problem = SortProblem(2, np.dtype(np.int64))
-    for algorithm in SORT.algorithms:
-        if algorithm.on(device.kind).supports(problem, device):
-            continue
-        assert ol.sort([2, 1], algorithm=algorithm.name, queue=queue).tolist() == [1, 2]
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -210,8 +202,6 @@ def test_algorithm_by_name(device, queue):
         ({"WORK_PER_ITEM": 0}, "WORK_PER_ITEM must be positive"),
         ({"TILE": 100}, "0 or a power of two"),
         ({"WG_SIZE": 64, "TILE": 32}, "multiple of WG_SIZE"),
-        ({"WG_SIZE": 64, "TILE": 64, "BLOCKED": True, "NARROW": True}, "NARROW has no effect"),
-        ({"WG_SIZE": 1, "BLOCKED": False, "NARROW": True}, "NARROW needs two items"),
         ({"WG_SIZE": 1 << 20, "TILE": 0}, "work-group of 1048576 items"),
         ({"TILE": 1 << 26}, "of local memory"),
     ],
@@ -219,28 +209,6 @@ def test_algorithm_by_name(device, queue):
 def test_configurations_that_cannot_run(config, message, queue):
     with pytest.raises(ol.InvalidConfig, match=message):
         ol.sort([2, 1], algorithm="odd-even-merge", config=config, queue=queue)
-
-
-@pytest.mark.parametrize("blocked", [False, True])
-def test_values_between_the_listed_ones(blocked, rng, queue):
-    keys = rng.integers(0, 500, 1_003, np.int32)
-    config = {"WG_SIZE": 6, "TILE": 0, "WORK_PER_ITEM": 5, "BLOCKED": blocked, "NARROW": False}
-    np.testing.assert_array_equal(
-        ol.sort(keys, algorithm="odd-even-merge", config=config, queue=queue), np.sort(keys)
-    )
-
-
-@pytest.mark.parametrize(("wg_size", "work"), [(64, 3), (6, 1), (3, 1)])
-def test_narrow_needs_spans_that_divide_the_blocks(wg_size, work, device):
-    config = {
-        "WG_SIZE": wg_size,
-        "TILE": 0,
-        "WORK_PER_ITEM": work,
-        "BLOCKED": False,
-        "NARROW": True,
-    }
-    with pytest.raises(ol.InvalidConfig, match="NARROW"):
-        SORT.algorithm("odd-even-merge").configure(SORT.problem(), device, config)
 
 
 @pytest.mark.parametrize("extra", [0, 2**31, 2**40])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pyopencl as cl
-import pyopencl.array
 import pytest
-from sort_checks import SMALL, bits, stable_order
+from sort_checks import SMALL, stable_order
 
 import opencl_lab as ol
 
@@ -18,51 +16,6 @@ def test_out_may_overlap_the_input(rng, queue):
     expected = np.sort(memory[:1_000])
     ol.sort(memory[:1_000], out=memory[500:], queue=queue, **SMALL)
     np.testing.assert_array_equal(memory[500:], expected)
-
-
-def test_out_of_the_flattened_array(rng, queue):
-    keys = rng.integers(0, 50, (30, 40), np.int32)
-    out = np.empty(1_200, np.int32)
-    assert ol.sort(keys, axis=None, out=out, queue=queue, **SMALL) is out
-    np.testing.assert_array_equal(out, np.sort(keys, axis=None))
-
-
-def test_out_of_another_type(queue):
-    keys = np.arange(1_000, dtype=np.int32)[::-1]
-    with pytest.raises(ol.InvalidProblem, match=r"out must have shape \(1000,\) and dtype int32"):
-        ol.sort(keys, out=np.zeros(1_000, np.int64), queue=queue)
-    with pytest.raises(ol.InvalidProblem, match="and dtype int64"):
-        ol.argsort(keys, out=np.zeros(1_000, np.int32), queue=queue)
-
-
-def test_out_that_is_no_array(queue):
-    with pytest.raises(ol.InvalidProblem, match="out must be"):
-        ol.sort([3, 1, 2], out=[0, 0, 0], queue=queue)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("dtype", "descending"), [("bool", False), ("float16", True)])
-def test_keys_without_a_type_of_every_device(dtype, descending, rng, queue):
-    """Every half there is, NaN of all payloads among them; on host and device, along an axis."""
-    keys = rng.permutation(2**16).astype(np.uint16).view(np.float16).reshape(256, 256)
-    keys = keys if dtype == "float16" else np.signbit(keys)
-    order = stable_order(keys, descending, 0)
-    right = np.take_along_axis(keys, order, 0)
-    places = np.broadcast_to(np.arange(256)[:, None], keys.shape)
-    out = np.empty((256, 256), dtype)
-    for array, target in ((keys, out), (cl.array.to_device(queue, keys), None)):
-        options = {"axis": 0, "descending": descending, "queue": queue}
-        values = places if array is keys else cl.array.to_device(queue, places.copy())
-        results = (
-            ol.sort(array, out=target, **options),
-            *ol.sort_by_key(array, values, **options),
-            ol.argsort(array, **options),
-        )
-        if array is not keys:
-            results = tuple(result.get() for result in results)
-        assert [result.dtype for result in results] == [keys.dtype, keys.dtype, np.int64, np.int64]
-        for result, expected in zip(results, (right, right, order, order), strict=True):
-            np.testing.assert_array_equal(bits(result), bits(expected))
 
 
 # --------------------------------------------------------------- sort_by_key
@@ -125,16 +78,6 @@ def test_values_by_index(axis, side, rng):
         np.testing.assert_array_equal(side.get(sorted_keys), np.sort(keys, axis=axis))
         moved = side.get(moved)
         assert moved.dtype == dtype and moved.tobytes() == expected.tobytes()
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("descending", [False, True])
-def test_sort_by_key_is_stable(descending, rng, queue):
-    keys = rng.integers(0, 4, 4_500, np.int16)
-    sorted_keys, places = ol.sort_by_key(keys, np.arange(4_500), descending=descending, queue=queue)
-    order = stable_order(keys, descending=descending)
-    np.testing.assert_array_equal(places, order)
-    np.testing.assert_array_equal(sorted_keys, keys[order])
 
 
 def test_keys_may_be_their_own_values(rng, queue):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -25,7 +22,6 @@ from opencl_lab.ops.sort.out_of_core import sort_array
 from opencl_lab.ops.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.runtime import streams
-from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
 
 PART = 5_000  # keys, of which there is one program for each dtype
@@ -117,32 +113,6 @@ def test_runs_are_cut_exactly(lengths, kind, descending, rng):
         read.clear()
         np.testing.assert_array_equal(samples.cut(rank, window), right)
         assert sum(read) <= 4 * len(lengths) * samples.step
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("dtype", "descending"), [("float32", True), ("bool", False), ("float16", False)]
-)
-def test_ends_that_are_no_multiple(dtype, descending, small_parts, rng):
-    keys = awkward_keys(rng, dtype, 7 * PART + 123)
-    kept = keys.copy()
-    assert same_bits(ol.sort(keys, descending=descending), in_order(keys, descending))
-    assert same_bits(keys, kept)
-
-
-@pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("dtype", (*KEY_TYPES, "M8[s]"))
-def test_all_types_where_numpy_sorts_the_parts(dtype, descending, small_parts, rng, monkeypatch):
-    def sort_part(parts, queue, given, out):
-        if is_device_array(given):
-            out.set(in_order(given.get(queue), descending), queue)
-        else:
-            out[:] = in_order(given, descending)
-
-    monkeypatch.setattr(out_of_core, "_sort", sort_part)
-    keys = awkward_keys(rng, dtype, 7 * PART + 123)
-    keys[-3 * PART :] = np.sort(keys[-3 * PART :])[-1]  # equal to the filling keys, or nearly
-    assert same_bits(ol.sort(keys, descending=descending), in_order(keys, descending))
 
 
 @pytest.mark.parametrize("order", ["equal", "sorted", "reversed", "one-odd", "two"])
@@ -239,20 +209,6 @@ def test_the_limit_of_the_environment(device, monkeypatch, rng):
     assert len(calls) == 2
 
 
-AT_THE_END = """
-import atexit, threading
-import numpy as np
-from opencl_lab import sort
-keys = np.arange(700_000, dtype=np.int32)[::-1]
-def late():
-    if threading.current_thread() is not threading.main_thread():
-        threading.main_thread().join()
-    print((np.diff(sort(keys)) == 1).all(), flush=True)
-atexit.register(late)
-threading.Thread(target=late).start()
-"""
-
-
 def test_a_comparison_says_into_how_many_parts_it_went(device, monkeypatch):
     options = {"against": "none", "repeats": 1, "device": device.spec, "algorithms": "radix"}
     monkeypatch.setenv(streams.LIMIT, "1M")
@@ -274,14 +230,6 @@ def test_what_no_device_could_take_at_once_is_compared_in_parts(device):
     ]
     with pytest.raises(InvalidProblem, match="MiB"):
         check_point(Point(SORT, problem, dict, replace(request, resident=True)), small)
-
-
-@pytest.mark.full
-def test_sorts_of_threads_that_outlive_the_main_one():
-    environment = {**os.environ, "OCLAB_DEVICE_BYTES": "6e6"}
-    command = [sys.executable, "-W", "ignore", "-c", AT_THE_END]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    assert (run.stdout, run.stderr) == ("True\nTrue\n", "")
 
 
 @pytest.mark.parametrize("unified", [True, False])
@@ -311,18 +259,6 @@ def test_too_little_memory_is_one_sentence(device):
     for limit in (1e3, 4e6):
         with pytest.raises(InvalidProblem, match="too few to sort 1,000,000,000 int64 keys"):
             parts_of(problem, device, limit=limit)
-
-
-@pytest.mark.parametrize("n", [1, 9])
-def test_batches_of_next_to_nothing_are_refused(n, device):
-    problem = SortProblem(n, np.dtype(np.int64), 10**8)
-    few = replace(problem, rows=60)
-    chosen = SORT.choose(few, device)
-    plan = chosen.plan(few, chosen.configure(few, device, None), device)
-    limit = sum(buffer.nbytes for buffer in plan.buffers) + 2 * 8 * 60 * n
-    with pytest.raises(InvalidProblem, match=r" parts of [0-9]{2,3} keys; allow more"):
-        parts_of(problem, device, limit=limit)
-    assert parts_of(replace(problem, rows=1000), device, limit=limit).runs > 10
 
 
 def test_units_of_the_limit(device, monkeypatch):

@@ -185,8 +185,8 @@ TICKETS = "a group waits for the counts of those before it, which come after a f
 TILES = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
 SCAN, ONESWEEP = {"FORM": "scan", **TILES}, {"FORM": "onesweep", **TILES}
 FEW_BITS = {"DIGIT_BITS": 5, "CAPACITY": 64}
-MERGE_GPU, MERGE_CPU = {"WG_SIZE": 32, "ITEM_KEYS": 3}, {"TILE": 32, "STRETCH": 32}
-ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8, "BLOCKED": False, "NARROW": False}
+MERGE_GPU = {"WG_SIZE": 32, "ITEM_KEYS": 3}
+ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8, "BLOCKED": False}
 BLOCKED = {
     "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "BUFFERS": 2, "LOCAL_PAD": 1,
     "SWIZZLE": 2, "SPLITS": 1,
@@ -201,7 +201,7 @@ CONV2D_FFT = {"BLOCK": 16, "PAIRS": 2, "WG_SIZE": 32}
 RADIX, RADIX_CPU = "sort radix gpu", "sort radix cpu"
 MERGE, OWN_MERGE = "sort merge-path gpu", "opencl_lab.ops.sort.merge_runs.MergePathRuns"
 NETWORK = "sort odd-even-merge gpu"
-TOPK, UNIQUE = "opencl_lab.ops.select.topk.SELECTION", "opencl_lab.ops.select.unique.HEADS"
+TOPK, UNIQUE = "opencl_lab.ops.select.topk.SELECTION", "opencl_lab.ops.select.by_sort.HEADS"
 FFT, FFT_CPU = "dft fft gpu", "dft fft cpu"
 PRODUCT, THIN, TILED = "gemm blocked gpu", "gemm gemv gpu", "gemm tiled gpu"
 TICKET = {"forward_progress": True, "visible_writes": True}
@@ -235,15 +235,13 @@ CASES: dict[str, Race] = {
     "merge-gpu-indices": Race(MERGE, MERGE_GPU, sorting(301, "float32", 2, indices=True)),
     "merge-gpu-values": Race(MERGE, MERGE_GPU, sorting(193, value_bytes=16)),
     "merge-gpu-short-rows": Race(MERGE, MERGE_GPU, sorting(11, "float32", 21)),
-    "merge-cpu": Race("sort merge-path cpu", MERGE_CPU, sorting(500, "float32"), True),
-    "merge-cpu-rows": Race("sort merge-path cpu", MERGE_CPU, sorting(150, rows=3, indices=True)),
+    "merge-cpu": Race("sort merge-path cpu", {}, sorting(150, rows=3, indices=True), True),
     "merge-runs": Race(OWN_MERGE, {"STRETCH": 32}, _merged([200, 0, 1, 150], "int32"), True),
     "merge-runs-codes": Race(OWN_MERGE, {"STRETCH": 32}, _merged([90, 70], "float32")),
     "merge-runs-pairs": Race(
         OWN_MERGE, {"STRETCH": 32}, _merged([33, 100, 64, 7, 1], "int16", values=True)
     ),
     "odd-even": Race(NETWORK, ODD_EVEN, sorting(500), True),
-    "odd-even-narrow": Race(NETWORK, {**ODD_EVEN, "NARROW": True}, sorting(500, value_bytes=4)),
     "odd-even-blocked": Race(
         NETWORK, {**ODD_EVEN, "BLOCKED": True, "WG_SIZE": 4}, sorting(300, indices=True)
     ),

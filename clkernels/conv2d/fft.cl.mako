@@ -22,7 +22,7 @@
  *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
  *                         multiply_spectra  blocks by the filter, and exchange of the components
  *     recheck.mako        which results are doubtful
- *     fft_look.mako       look_peaks, look_results   whether transforms are worth it
+ *     fft_sample.mako       sample_peaks, sample_results   whether transforms are worth it
  *     fft_store.mako      store_blocks      b + i a  ->  what is valid of both, and marks
  *     recheck_sums.mako   sum_doubtful      image and weights  ->  marked results, summed directly
  *
@@ -54,9 +54,9 @@
  * `columns` complex numbers; `pixel_peak` and `spectrum_peak` have a number for each row of the
  * pairs and of the block of weights; `marks` has a byte for LANES results of each row of each
  * block; a work-group of sum_doubtful owns ROWS rows of a block; `result` overlaps no input. Of the
- * look: the first `rows` work-groups of look_peaks own a row of the spectrum each, the others every
- * `row_step`-th row of every `pair_step`-th pair, and `looked_peak` has a number for these; there are
- * `samples` work-groups of look_results for each of these pairs, at most 511 in all; `arrived` is zero
+ * sample: the first `rows` work-groups of sample_peaks own a row of the spectrum each, the others every
+ * `row_step`-th row of every `pair_step`-th pair, and `sampled_peak` has a number for these; there are
+ * `samples` work-groups of sample_results for each of these pairs, at most 511 in all; `arrived` is zero
  * before and after; `by_transforms` and `by_sums` are a word each.
  *
  * PIXELS    types, boundary condition and filter: see pixels.mako
@@ -64,7 +64,7 @@
  * WG_SIZE   work-items in a work-group
  * LANES     results beside each other that are judged and summed together
  * ROWS      rows of results that an item sums together
- * CONDITIONAL  whether a look at the image may call off the kernels that follow
+ * CONDITIONAL  whether a sample of the image may call off the kernels that follow
  */
 <%page args="PIXELS, CHANNELS, WG_SIZE, LANES, ROWS, CONDITIONAL=False"/>\
 <%namespace name="pixels" file="pixels.mako"/>\
@@ -73,7 +73,7 @@
 <%namespace name="fft_load" file="fft_load.mako"/>\
 <%namespace name="fft_spectra" file="fft_spectra.mako"/>\
 <%namespace name="recheck" file="recheck.mako"/>\
-<%namespace name="fft_look" file="fft_look.mako"/>\
+<%namespace name="fft_sample" file="fft_sample.mako"/>\
 <%namespace name="fft_store" file="fft_store.mako"/>\
 <%namespace name="recheck_sums" file="recheck_sums.mako"/>\
 ${pixels.declare(PIXELS=PIXELS)}\
@@ -88,7 +88,7 @@ ${fft_spectra.declare(WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL)}\
 ${recheck.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, LANES=LANES)}\
 
 % if CONDITIONAL:
-${fft_look.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES)}\
+${fft_sample.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES)}\
 
 % endif
 ${fft_store.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES, CONDITIONAL=CONDITIONAL)}\

@@ -1,4 +1,4 @@
-## Which results of a transform are doubtful, and the vectors in which they are looked at: see
+## Which results of a transform are doubtful, and the vectors in which they are judged: see
 ## fft.cl.mako, which draws the bound.
 ##
 ##   bound_of       what the magnitudes of a sum have to come to for the transform to be as good

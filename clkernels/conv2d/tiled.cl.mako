@@ -4,18 +4,16 @@
  *          WG_X values        halo
  *      +------------------+---------+
  *      | x  x  x  x  x  x |         |     A work-group owns WG_Y * WORK_PER_ITEM rows of WG_X
- *      | x  x  x  x  x  x |         |     values. For a section of the filter at a time, all of it
- *      | x  x  x  x  x  x |         |     if it fits:
+ *      | x  x  x  x  x  x |         |     values:
+ *      | x  x  x  x  x  x |         |
  *      +------------------+         |
  *      |                            |       load the tile and its halo, values beyond an edge
  *      |                            |         included, converted to the type of the sums
  *      +----------------------------+       barrier: the tile is complete
  *                                           add the products; nothing asks where a pixel is
- *                                           barrier: the tile may be overwritten
  *
  * The filter lies in constant memory, or in global memory where it is too large for that.
- * Where a whole tile would not fit into local memory the filter is cut into sections, so that
- * filters of any size work. Item (x, y) owns rows y, y + WG_Y, y + 2 WG_Y, ...
+ * Item (x, y) owns rows y, y + WG_Y, y + 2 WG_Y, ...
  *
  * Source: V. Podlozhnyuk, "Image convolution with CUDA", NVIDIA 2007.
  *
@@ -26,7 +24,7 @@
  * dimension 0 of the grid covers the values of a row, dimension 1 the rows, in whole
  * work-groups, and dimension 2 the images from `first_image` on; `result` overlaps no input.
  * `tile` has room for `trips` values of each item, which cover `line` values of each row of
- * the tile and its halo, for sections of section_height x section_width weights.
+ * the tile and its halo.
  *
  * PIXELS         types, boundary condition and filter: see pixels.mako
  * WG_X           values of a row in a work-group, and its items
@@ -50,8 +48,6 @@ void conv2d_tiled(__global const element_t *restrict image,
                   __local sum_t *tile,
                   const int line,
                   const int trips,
-                  const int section_height,
-                  const int section_width,
                   const int out_height,
                   const int out_width,
                   const int offset_y,
@@ -74,35 +70,26 @@ void conv2d_tiled(__global const element_t *restrict image,
     sum_t sum_${r} = 0;
 % endfor
 
-    for (int j0 = 0; j0 < filter_height; j0 += section_height) {
-        for (int i0 = 0; i0 < filter_width; i0 += section_width) {
-            /* Load the tile and its halo. */
-            for (int trip = 0; trip < trips; ++trip) {
-                const int k = item + trip * ${WG_X * WG_Y};
-                const int place = min(first_value + i0 * channels + k % line, last_value);
-                const int row =
-                    extend(min(first_row + j0 + k / line, last_row) + offset_y, height);
-                const int column = extend(place / channels + offset_x, width);
-                const long from = ((long)row * width + column) * channels + place % channels;
-                tile[k] = row < 0 || column < 0 ? cval : load_pixel(source + from);
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
+    /* Load the tile and its halo. */
+    for (int trip = 0; trip < trips; ++trip) {
+        const int k = item + trip * ${WG_X * WG_Y};
+        const int place = min(first_value + k % line, last_value);
+        const int row = extend(min(first_row + k / line, last_row) + offset_y, height);
+        const int column = extend(place / channels + offset_x, width);
+        const long from = ((long)row * width + column) * channels + place % channels;
+        tile[k] = row < 0 || column < 0 ? cval : load_pixel(source + from);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
 
-            /* Add the products. */
-            const int rows = min(section_height, filter_height - j0);
-            const int columns = min(section_width, filter_width - i0);
-            for (int j = 0; j < rows; ++j) {
-                for (int i = 0; i < columns; ++i) {
-                    const int tap = (j0 + j) * filter_width + i0 + i;
-                    const sum_t w =
-                        weights[${tap}];
-                    __local const sum_t *p = tile + (y + j) * line + x + i * channels;
+    /* Add the products. */
+    for (int j = 0; j < filter_height; ++j) {
+        for (int i = 0; i < filter_width; ++i) {
+            const int tap = j * filter_width + i;
+            const sum_t w = weights[${tap}];
+            __local const sum_t *p = tile + (y + j) * line + x + i * channels;
 % for r in range(WORK_PER_ITEM):
-                    sum_${r} += w * p[${r * WG_Y} * line];
+            sum_${r} += w * p[${r * WG_Y} * line];
 % endfor
-                }
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
         }
     }
 

@@ -1,5 +1,4 @@
-## One item sorts a tile in its cache, and merges stretches of two runs: what merge_path_cpu.cl.mako
-## does in its phases, whose header says how.
+## One item sorts a row in its cache, and merges stretches of two runs: see merge_path_cpu.cl.mako.
 ##
 ## ELEMENT, MOVED, SPACE, CAPACITY   see there
 <%namespace name="types" file="/common/types.mako"/>\
@@ -150,7 +149,7 @@ static void merge_stretch(${SPACE} const elem_t *runs, const index_t a_count, co
 % endfor
 }
 
-/* Sort a tile. What is last merged goes to `target` if there is one; returns where it is. */
+/* Sort a row; returns where it is. */
 static ${SPACE} elem_t *sort_tile(__global const ukey_t *keys,
 % if MOVED == "pairs":
                                   __global const value_t *values,
@@ -158,17 +157,13 @@ static ${SPACE} elem_t *sort_tile(__global const ukey_t *keys,
 % if MOVED == "indices":
                                   const index_t position,
 % endif
-                                  const uint count, ${SPACE} elem_t *mine, ${SPACE} elem_t *target)
+                                  const uint count, ${SPACE} elem_t *mine)
 {
     ${SPACE} elem_t *from = mine, *to = mine + ${CAPACITY};
-    if (target && count <= ${BLOCK})
-        from = target;
     for (uint i = 0; i < count; i += ${BLOCK})
         sort_block(keys + i, ${{"indices": "position + i, ", "pairs": "values + i, "}.get(MOVED, "")}\
 LESSER(count - i, ${BLOCK}u), from + i);
     for (uint width = ${BLOCK}; width < count; width *= 2) {
-        if (target && 2 * width >= count)
-            to = target;
         uint i = 0;
         for (; i + 4 * width <= count; i += 4 * width)
             merge_pairs(from + i, width, to + i);

@@ -27,8 +27,6 @@
  * searches for the place of each, or one after the other (BLOCKED). A BLOCKED
  * item searches once a pair of blocks, for where its first output comes from,
  * and merges from there; where it owns the whole pair it need not search at all.
- * In the other form, the places of the first and the last element of the span
- * bound all others (NARROW).
  *
  * The host guarantees: n > 0; as many work-groups as cover a row, row after row, in
  * dimension 0, as others may be short; `width` is a power of two, at least TILE in
@@ -43,10 +41,9 @@
  * TILE           elements sorted in local memory, a power of two; 0: no sort_tile
  * WORK_PER_ITEM  elements an item owns in merge_pass
  * BLOCKED        whether an item's elements are consecutive
- * NARROW         whether merge_pass bounds the searches of a work-group first
  */
 <%page args="ELEMENT, POSITIONS_IN, INDICES_OUT, INDEX_T, WG_SIZE, TILE, WORK_PER_ITEM,
-             BLOCKED, NARROW"/>\
+             BLOCKED"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="merges" file="odd_even_merge_range.mako"/>\
 ${extensions.enable(fp64=ELEMENT.key == 'double')}\
@@ -148,7 +145,7 @@ ${"(start + i)" if POSITIONS_IN else "source_values[row + start + i]"};
             const index_t length = min(width, count - sibling);
             const bool odd = (block & width) != 0;
             const key_t key = keys[from + i];
-            const index_t rank = search_local(keys + from + sibling, key, odd, 0, length);
+            const index_t rank = search_local(keys + from + sibling, key, odd, length);
             const index_t place = to + (block & ~width) + (i - block) + rank;
             keys[place] = key;
 % if ELEMENT.value:
@@ -187,20 +184,6 @@ void merge_pass(__global const key_t *restrict source,
     __global const key_t *keys = source + row;
     const index_t first = (index_t)(get_group_id(0) % groups) * ${WG_SIZE * WORK_PER_ITEM};
     const index_t last = min(first + ${WG_SIZE * WORK_PER_ITEM}, n);
-% if NARROW:
-
-    /* Two items find the places of the span's ends; all others lie between. */
-    __local index_t bounds[2];
-    const bool narrow = width >= ${WG_SIZE * WORK_PER_ITEM};
-    if (narrow && get_local_id(0) < 2) {
-        const index_t i = get_local_id(0) == 0 ? first : last - 1;
-        const index_t block = i & ~(width - 1);
-        const index_t sibling = min(block ^ width, n);
-        bounds[get_local_id(0)] = search_global(keys + sibling, keys[i], (block & width) != 0,
-                                                0, min(width, n - sibling));
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-% endif
 % if BLOCKED:
     const index_t begin = min(first + (index_t)get_local_id(0) * ${WORK_PER_ITEM}, last);
     const index_t end = min(begin + ${WORK_PER_ITEM}, last);
@@ -213,12 +196,7 @@ ${merges.merge_range("global", "n", "keys", "(target + row)", "(target_values + 
         const bool odd = (block & width) != 0;
         const key_t key = keys[i];
         __global const key_t *others = keys + sibling;
-% if NARROW:
-        const index_t rank = search_global(others, key, odd, narrow ? bounds[0] : 0,
-                                           narrow ? bounds[1] : length);
-% else:
-        const index_t rank = search_global(others, key, odd, 0, length);
-% endif
+        const index_t rank = search_global(others, key, odd, length);
         const ulong place = row + (block & ~width) + (i - block) + rank;
         target[place] = key;
 % if ELEMENT.value:

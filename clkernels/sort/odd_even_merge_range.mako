@@ -32,10 +32,11 @@ static inline index_t corank_${suffix}(${space} const key_t *a, const index_t a_
     return low;
 }
 % else:
-/* Count the elements of block[low..high) that go before key, added to low. */
+/* Count the first elements of a block, of `high`, that go before key. */
 static inline index_t search_${suffix}(${space} const key_t *block, const key_t key,
-                                       const bool count_equal, index_t low, index_t high)
+                                       const bool count_equal, index_t high)
 {
+    index_t low = 0;
     while (low < high) {
         const index_t middle = low + (high - low) / 2;
         const key_t other = block[middle];

@@ -29,6 +29,7 @@ from opencl_lab.distributed.layout import Slab, Split, slab
 from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, same, world
 from opencl_lab.ops.select import functions as select
 from opencl_lab.ops.select.problem import TopkProblem
+from opencl_lab.ops.select.unique import unique as unique_keys
 from opencl_lab.ops.sort import functions as plain
 from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.merging import merge_runs
@@ -222,7 +223,7 @@ def unique(
         As for `sort`.
     """
     keys, used = _start(a, comm, device, return_counts=bool(return_counts))
-    found = select.unique(keys.local, return_counts=True, **_place(keys.local, used))
+    found = unique_keys(keys.local, return_counts=True, **_place(keys.local, used))
     arrays = list(found[: 1 + bool(return_counts)])
     if keys.comm.size > 1:
         arrays = [to_host(x) for x in _sorted(keys, arrays, False, used)]

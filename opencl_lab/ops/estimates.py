@@ -1,9 +1,10 @@
 """Estimated times of small problems on the threads of a CPU, by which `Solver.side` chooses.
 
-Each operation has a module ``estimates`` of its own for `Solver.serial_us` and `parallel_us`. Names
-of constants end in their units: ``_US`` in microseconds, ``_NS`` in nanoseconds. They were measured
-with PoCL 3.0 on an AMD EPYC 9005 (Zen 5) at 4 GHz, whose vectors have 64 bytes. `oclab doctor`
-measures how far another processor is from them, see `opencl_lab.core.device.SmallCalls`.
+Each solver has its own, some in a module ``estimates``, for its `serial_us` and `parallel_us`.
+Names of constants end in their units: ``_US`` in microseconds, ``_NS`` in nanoseconds. They were
+measured with PoCL 3.0 on an AMD EPYC 9005 (Zen 5) at 4 GHz, whose vectors have 64 bytes.
+`oclab doctor` measures how far another processor is from them, see
+`opencl_lab.core.device.SmallCalls`.
 """
 
 from __future__ import annotations

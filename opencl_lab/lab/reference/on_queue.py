@@ -18,12 +18,10 @@ class OnQueue:
 
     def __init__(self, device: Device):
         self.queue = device.queue()
-        self.has_nan = False
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
 
     def put(self, array: np.ndarray[Any, Any]) -> cl.array.Array:
         """Copy an array to the device."""
-        self.has_nan |= array.dtype.kind == "f" and bool(np.isnan(array).any())
         return to_device(np.ascontiguousarray(array), self.queue)
 
     def new(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> cl.array.Array:

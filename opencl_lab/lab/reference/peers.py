@@ -189,8 +189,6 @@ class Calls:
     bytes, for a model: about as many."""
     cost: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     """For peers that may be very slow, as in a `CReference`."""
-    notes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
-    """``notes(problem)`` returns a note about the call of a peer; empty for none."""
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
     """``shaped(problem, arrays)`` returns host arrays in the shapes that users of other libraries
     have: some are several times slower with dimensions of one."""
@@ -221,7 +219,6 @@ class Resident:
     library: Library
     call: Call
     cost: Callable[[Any], int] | None = None
-    note: Callable[[Any], str] | None = None
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
     returned: tuple[str, ...] = ()
 
@@ -250,7 +247,6 @@ def residents(calls: Calls) -> list[Resident]:
             library,
             call,
             calls.cost.get(peer),
-            calls.notes.get(peer),
             calls.shaped,
             calls.peers_returned or calls.returned,
         )

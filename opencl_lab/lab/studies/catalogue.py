@@ -189,7 +189,7 @@ SORT = Study(
                 (10, 100, 1_000, 10_000, 50_000),
                 (10, 100, 1_000, 10_000, 50_000, 1_000_000, 16_000_000),
             ),
-            _runs("odd-even-merge", "merge-path", "auto"),
+            _runs("odd-even-merge", "auto"),
             ("c:seq", "c:omp", "numpy"),
             {"order": order},
         )

@@ -83,27 +83,27 @@ def _sample(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, s
     by_transforms, by_sums = (builder.scratch(n, 1, WORD) for n in ("by_transforms", "by_sums"))
     pairs = kernels.blocks.pairs(problem)
     step = ceil_divide(pairs, SAMPLED_PAIRS)
-    looked = ceil_divide(pairs, step)
-    rows, samples = ceil_divide(kernels.blocks.length[0], ROW_STEP), ceil_divide(places, looked)
+    sampled = ceil_divide(pairs, step)
+    rows, samples = ceil_divide(kernels.blocks.length[0], ROW_STEP), ceil_divide(places, sampled)
     peaks = builder.scratch(
-        "looked_peak", looked * rows, builder.buffer(filtering.pixel_peak).dtype
+        "sampled_peak", sampled * rows, builder.buffer(filtering.pixel_peak).dtype
     )
     shared: dict[str, str | int] = {
-        "looked_peak": peaks,
+        "sampled_peak": peaks,
         "spectrum_peak": filtering.spectrum_peak,
         "pair_step": step,
-        "looked_rows": rows,
+        "sampled_rows": rows,
     }
     filtering.launch(
-        "look_peaks",
-        kernels.blocks.length[0] + looked * rows,
+        "sample_peaks",
+        kernels.blocks.length[0] + sampled * rows,
         **shared,
         spectrum=filtering.spectrum[0],
         row_step=ROW_STEP,
     )
     filtering.launch(
-        "look_results",
-        looked * samples,
+        "sample_results",
+        sampled * samples,
         **shared,
         arrived=builder.zeros("arrived", 1),
         by_transforms=by_transforms,

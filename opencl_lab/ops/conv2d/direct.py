@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import largest_power, positive
-from opencl_lab.core.plan import LocalMemory, Plan, passed_room, round_up
+from opencl_lab.core.plan import LocalMemory, Plan, ceil_divide, passed_room
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.conv2d.launch import Convolution
 from opencl_lab.ops.conv2d.pixels import FilterPass
@@ -85,70 +83,54 @@ class TiledConvolution(Convolution):
     )
 
     def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
-        """Need local memory for a tile and the halo of one weight."""
+        """Need local memory for a tile and its halo."""
         reason = super().supports(problem, device)
-        if reason is None and self._section(problem, _group(8, 8, device), 1, device) is None:
-            return "the device has no room for a tile of 8 x 8 values"
+        least = _group(8, 8, device).replace(WORK_PER_ITEM=1)
+        if reason is None and not self._fits(problem, least, device):
+            return "the device has no room for a tile of 8 x 8 values and the halo of this filter"
         return reason
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
         """Return wide tiles, and fewer rows where local memory is short."""
         config = _group(32, 8, device).replace(WORK_PER_ITEM=4)
-        while self._section(problem, config, config.integer("WORK_PER_ITEM"), device) is None:
-            if config.integer("WORK_PER_ITEM") > 1:
-                config = config.replace(WORK_PER_ITEM=config.integer("WORK_PER_ITEM") // 2)
-            else:
+        while not self._fits(problem, config, device):
+            if config.integer("WORK_PER_ITEM") == 1:
                 return _group(8, 8, device).replace(WORK_PER_ITEM=1)
+            config = config.replace(WORK_PER_ITEM=config.integer("WORK_PER_ITEM") // 2)
         return config
 
     @staticmethod
-    def _section(
-        problem: Conv2dProblem, config: Config, work: int, device: Device
-    ) -> tuple[int, int] | None:
-        """Return rows and columns of the largest section of the filter whose tile fits, if any.
-
-        As a halo is cheap along a row, the section loses rows of the filter first.
-        """
-        room = passed_room(device) // problem.sum_type.itemsize
+    def _tile(problem: Conv2dProblem, config: Config) -> tuple[int, int]:
+        """Return values of a row of a tile with its halo, and how many each item loads."""
         group = config.integer("WG_X") * config.integer("WG_Y")
-        rows, columns = problem.filter_shape
-        while True:
-            line = config.integer("WG_X") + (columns - 1) * problem.channels
-            lines = config.integer("WG_Y") * work + rows - 1
-            if round_up(line * lines, group) <= room:
-                return rows, columns
-            if rows == columns == 1:
-                return None
-            if rows > 1 and rows >= columns // 4:
-                rows = math.ceil(rows / 2)
-            else:
-                columns = math.ceil(columns / 2)
+        line = config.integer("WG_X") + (problem.filter_width - 1) * problem.channels
+        lines = config.integer("WG_Y") * config.integer("WORK_PER_ITEM") + problem.filter_height - 1
+        return line, ceil_divide(line * lines, group)
+
+    def _fits(self, problem: Conv2dProblem, config: Config, device: Device) -> bool:
+        group = config.integer("WG_X") * config.integer("WG_Y")
+        values = self._tile(problem, config)[1] * group
+        return values * problem.sum_type.itemsize <= passed_room(device)
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, with a work-group per tile of the result."""
         buffers = self._buffers(problem)
         if 0 in problem.result_shape:
             return Plan(tuple(buffers), ())
-        work = config.integer("WORK_PER_ITEM")
         group = config.integer("WG_Y"), config.integer("WG_X")
-        # A tile that does not fit at all is planned all the same: the check of plans reports it.
-        rows, columns = self._section(problem, config, work, device) or (1, 1)
-        line = group[1] + (columns - 1) * problem.channels
-        trips = round_up(line * (group[0] * work + rows - 1), math.prod(group)) // math.prod(group)
+        line, trips = self._tile(problem, config)
         params = {name: config[name] for name in ("WG_X", "WG_Y", "WORK_PER_ITEM")}
         launches = self._launches(
             problem,
             FilterPass.whole(problem),
             params,
-            tile=(group[0] * work, group[1]),
+            tile=(group[0] * config.integer("WORK_PER_ITEM"), group[1]),
             group=group,
             arguments={
                 "channels": np.int32(problem.channels),
-                "tile": LocalMemory(trips * math.prod(group) * problem.sum_type.itemsize),
+                "tile": LocalMemory(trips * group[0] * group[1] * problem.sum_type.itemsize),
                 "line": np.int32(line),
                 "trips": np.int32(trips),
-                "section_height": np.int32(rows),
-                "section_width": np.int32(columns),
             },
             constant_weights=bool(config["CONSTANT_WEIGHTS"]),
             device=device,

@@ -12,11 +12,10 @@ from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import group_limit, largest_power, positive
 from opencl_lab.core.plan import Buffer, Launch, Plan, Work, ceil_divide
 from opencl_lab.core.space import Config, Parameter, SearchSpace
-from opencl_lab.ops.conv2d.blocks import OverlapBlocks
+from opencl_lab.ops.conv2d.blocks import OverlapBlocks, Recheck
 from opencl_lab.ops.conv2d.fft_launches import TEMPLATE, BlockKernels
 from opencl_lab.ops.conv2d.launch import Convolution
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
-from opencl_lab.ops.conv2d.recheck import Recheck
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.forms import TEMPLATES, default_config, planner_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout

@@ -10,10 +10,9 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Argument, Launch, named
-from opencl_lab.ops.conv2d.blocks import OverlapBlocks
+from opencl_lab.ops.conv2d.blocks import OverlapBlocks, Recheck
 from opencl_lab.ops.conv2d.pixels import FilterPass, Pixels, value_outside
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
-from opencl_lab.ops.conv2d.recheck import Recheck
 
 TEMPLATE = "conv2d/fft.cl.mako"
 IMAGE = "height width"
@@ -29,12 +28,12 @@ ARGUMENTS = {
     "store_blocks": "pairs image weights result marks pixel_peak spectrum_peak "
     f"{IMAGE} {FILTER} {BLOCK} {GRID} out_height out_width offset_y offset_x blocks first_pair "
     "cval share hidden",
-    "look_peaks": f"image spectrum looked_peak spectrum_peak {IMAGE} {BLOCK} {GRID} last_row "
-    "last_column offset_y offset_x blocks pair_step row_step looked_rows "
+    "sample_peaks": f"image spectrum sampled_peak spectrum_peak {IMAGE} {BLOCK} {GRID} last_row "
+    "last_column offset_y offset_x blocks pair_step row_step sampled_rows "
     "size cval",
-    "look_results": "image weights looked_peak spectrum_peak arrived by_transforms by_sums "
+    "sample_results": "image weights sampled_peak spectrum_peak arrived by_transforms by_sums "
     f"{IMAGE} {FILTER} {BLOCK} {GRID} out_height out_width offset_y offset_x blocks pair_step "
-    "looked_rows samples share hidden check again limit",
+    "sampled_rows samples share hidden check again limit",
     "sum_doubtful": f"image weights result marks {IMAGE} {FILTER} {GRID} out_height out_width "
     "offset_y offset_x blocks cval",
 }
@@ -44,8 +43,8 @@ USERS = ("image", "weights", "result")
 SHARED = {
     "load_blocks": 1,
     "find_peaks": 1,
-    "look_peaks": 1,
-    "look_results": 4,
+    "sample_peaks": 1,
+    "sample_results": 4,
     "store_blocks": 2,
 }
 """How many numbers each item of a work-group has in local memory, by kernel."""

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import ClassVar
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import is_one_thread
-from opencl_lab.ops.conv2d import estimates, rolling
+from opencl_lab.ops.conv2d import rolling
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
+from opencl_lab.ops.estimates import VECTOR_BYTES, on_threads
 from opencl_lab.ops.solver import AUTO, Registry, Solver
+
+# A vector of results, and each of its products.
+ROLLING_NS = 1.2, 0.17
+ROLLING_LINES_NS = 1.2, 0.23  # with a row and a column
+REGISTER_NS = 1.6, 0.22
+SEPARABLE_NS = 2.0, 0.3
+CONVERT_NS = 25.0
+"""To convert a vector from another type than that of the sums, and back."""
+WIDE_NS = 2.0
+"""A product whose sum takes 128 bits."""
+MANY_TAPS = 49
+"""Weights from which on two short filters beat one in `register`: 7 x 7 was the first to gain."""
+PAYS = 0.9
+"""Time of transforms as a share of that of direct sums, below which they are considered: a margin
+for the sample of the image, for launches that are called off, and for errors of the estimates."""
 
 
 class Conv2dSolver(Solver[Conv2dProblem]):
@@ -33,7 +50,7 @@ class Conv2dSolver(Solver[Conv2dProblem]):
         if problem.long_sums:
             return ("naive",)
         one = ("rolling",) if is_one_thread(device) and rolling.pays(problem) else ()
-        if problem.filter_height * problem.filter_width < estimates.MANY_TAPS:
+        if problem.filter_height * problem.filter_width < MANY_TAPS:
             return (*one, "register")  # two passes over memory would not save enough
         if _transforms_pay(problem, device):
             # The direct sums of `adaptive` are those for a filter of any rank.
@@ -43,19 +60,19 @@ class Conv2dSolver(Solver[Conv2dProblem]):
 
     def serial_us(self, problem: Conv2dProblem) -> float:
         """Return the estimated microseconds on one thread."""
-        return estimates.serial_us(problem)
+        if not rolling.pays(problem):
+            return self.parallel_us(problem, 1)
+        separated = rolling.is_separated(problem)
+        return _us(problem, ROLLING_LINES_NS if separated else ROLLING_NS, separated)
 
     def parallel_us(self, problem: Conv2dProblem, units: int) -> float:
         """Return the estimated microseconds on `units` threads."""
-        return estimates.parallel_us(problem, units)
+        separable = problem.separable and math.prod(problem.filter_shape) >= MANY_TAPS
+        alone = _us(problem, SEPARABLE_NS if separable else REGISTER_NS, separable)
+        return on_threads(alone, units)
 
 
 CONV2D_SOLVER = Conv2dSolver()
-
-
-PAYS = 0.9
-"""Time of transforms as a share of that of direct sums, below which they are considered: a margin
-for the sample of the image, for launches that are called off, and for errors of the estimates."""
 
 
 @lru_cache(maxsize=256)  # on the way of every call with a large filter
@@ -69,3 +86,16 @@ def _transforms_pay(problem: Conv2dProblem, device: Device) -> bool:
         return False
     config = fft.default_config(problem, device)
     return fft.operations(problem, config, device) < PAYS * problem.work.flops
+
+
+def _us(problem: Conv2dProblem, nanoseconds: tuple[float, float], separable: bool) -> float:
+    """Return the estimated microseconds on one thread: see `opencl_lab.ops.estimates`."""
+    if problem.long_sums:
+        return 1e-3 * WIDE_NS * problem.products
+    rows, columns = problem.filter_shape
+    taps = rows + columns if separable else rows * columns
+    vectors = math.prod(problem.result_shape) * problem.sum_type.itemsize / VECTOR_BYTES
+    each = nanoseconds[0] + nanoseconds[1] * taps
+    if problem.dtype != problem.sum_type:
+        each += CONVERT_NS
+    return 1e-3 * vectors * each

@@ -11,7 +11,6 @@ from opencl_lab.core.kernels import index_type, item_launch, positive
 from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.estimates import on_threads
-from opencl_lab.ops.select import estimates
 from opencl_lab.ops.select.problem import SearchProblem
 from opencl_lab.ops.select.slices import largest_group
 from opencl_lab.ops.solver import Algorithm, Registry, Solver
@@ -25,6 +24,10 @@ MANY_ALONE = 32
 """The same for one thread."""
 MOST = 256
 """Most values of an item: each is a variable of its own in the kernel."""
+LOOK_NS = 0.4, 0.6
+"""A look of a search at a key of up to 4 bytes, and of 8."""
+SORTER_LOOK_NS = 0.8
+"""What a look takes longer with a sorter."""
 
 
 class BinarySearch(Algorithm[SearchProblem]):
@@ -90,7 +93,8 @@ class SearchSolver(Solver[SearchProblem]):
 
     def serial_us(self, problem: SearchProblem) -> float:
         """Return the estimated microseconds on one thread."""
-        return estimates.search_us(problem)
+        look = LOOK_NS[problem.dtype.itemsize == 8] + SORTER_LOOK_NS * problem.sorter
+        return 1e-3 * look * problem.m * problem.n.bit_length()
 
     def parallel_us(self, problem: SearchProblem, units: int) -> float:
         """Return the estimated microseconds on `units` threads."""

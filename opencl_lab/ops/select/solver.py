@@ -9,7 +9,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import is_one_thread
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.estimates import FURTHER_LAUNCH_US, on_threads
-from opencl_lab.ops.select import estimates, topk
+from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
 from opencl_lab.ops.solver import AUTO, Algorithm, Registry, Solver
 from opencl_lab.ops.sort.solver import SORT_SOLVER
@@ -20,6 +20,16 @@ CPUs; on CPUs with keys of eight bytes; on other devices. On two cores of a Xeon
 50,000 float32 takes 0.4 ms by a sort, and 0.8 by a selection."""
 SORTED_ROW = 64
 """Keys of a row up to which CPUs sort it: 1000 rows of 20 take 0.2 ms, not 0.3."""
+
+# Estimated times on one thread of a CPU: see `opencl_lab.ops.estimates`.
+KEY_NS = 1.2, 2.0
+"""To look at a key of up to 4 bytes, and of 8."""
+ROW_NS = 700.0
+"""A row, besides its keys."""
+RANK_NS = 0.2
+"""To compare two keys for their ranks."""
+HEAD_NS = 1.2
+"""To compare a sorted key with the one before it."""
 
 
 class TopkSolver(Solver[TopkProblem]):
@@ -41,10 +51,11 @@ class TopkSolver(Solver[TopkProblem]):
     def serial_us(self, problem: TopkProblem) -> float:
         """Return the estimated microseconds on one thread."""
         if self._is_ranked(problem):
-            return estimates.ranked_us(problem)
+            each = ROW_NS + KEY_NS[1] * problem.n + RANK_NS * problem.k**2
+            return 1e-3 * problem.rows * each
         if self._is_sorted_by_cpus(problem):
             return SORT_SOLVER.serial_us(problem.order)
-        return estimates.selected_us(problem) + SORT_SOLVER.serial_us(problem.selected)
+        return _selected_us(problem) + SORT_SOLVER.serial_us(problem.selected)
 
     def parallel_us(self, problem: TopkProblem, units: int) -> float:
         """Return the estimated microseconds on `units` threads."""
@@ -53,7 +64,7 @@ class TopkSolver(Solver[TopkProblem]):
         further = 1
         if problem.n > topk.WHOLE:
             further += ceil_divide(8 * problem.dtype.itemsize, topk.LONG_DIGIT)
-        select = on_threads(estimates.selected_us(problem), units)
+        select = on_threads(_selected_us(problem), units)
         sort = SORT_SOLVER.parallel_us(problem.selected, units)
         return select + sort + further * FURTHER_LAUNCH_US * units
 
@@ -96,13 +107,23 @@ class UniqueSolver(Solver[UniqueProblem]):
 
     def serial_us(self, problem: UniqueProblem) -> float:
         """Return the estimated microseconds on one thread."""
-        return SORT_SOLVER.serial_us(problem.sorting) + estimates.heads_us(problem)
+        return SORT_SOLVER.serial_us(problem.sorting) + _heads_us(problem)
 
     def parallel_us(self, problem: UniqueProblem, units: int) -> float:
         """Return the estimated microseconds on `units` threads."""
-        heads = on_threads(estimates.heads_us(problem), units)
+        heads = on_threads(_heads_us(problem), units)
         sort = SORT_SOLVER.parallel_us(problem.sorting, units)
         return sort + heads + 2 * FURTHER_LAUNCH_US * units
+
+
+def _selected_us(problem: TopkProblem) -> float:
+    """Return the microseconds of ``radix-select`` without its sort, on one thread."""
+    return 1e-3 * problem.rows * (ROW_NS + KEY_NS[problem.dtype.itemsize == 8] * problem.n)
+
+
+def _heads_us(problem: UniqueProblem) -> float:
+    """Return the microseconds to find the heads of runs, on one thread."""
+    return 1e-3 * HEAD_NS * problem.n
 
 
 TOPK_SOLVER = TopkSolver()

@@ -8,9 +8,10 @@ from itertools import product
 
 import numpy as np
 
-from opencl_lab.ops.select.functions import searchsorted, topk, unique
+from opencl_lab.ops.select.functions import searchsorted, topk
 from opencl_lab.ops.select.search import SEARCH
 from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
+from opencl_lab.ops.select.unique import unique
 from opencl_lab.ops.sort.trials import random_keys
 from opencl_lab.ops.trial import Task, Trial, Trials
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import (
     c_type,
     index_type,
-    item_launch,
     lacks_type,
     largest_power,
     positive,
@@ -20,16 +17,6 @@ from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.problem import PARTIAL_KEYS, SortProblem
-
-HALF_TEMPLATE = "sort/half_keys.cl.mako"
-HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
-WIDE = {"keys": "wide_keys", "sorted": "wide_sorted"}
-WG_SIZE = 64  # most work-items of a group that converts keys
-
-
-def _span(config: Config) -> int:
-    """Return the elements of a work-group in a merge pass."""
-    return config.integer("WG_SIZE") * config.integer("WORK_PER_ITEM")
 
 
 class OddEvenMerge(Algorithm[SortProblem]):
@@ -49,7 +36,6 @@ class OddEvenMerge(Algorithm[SortProblem]):
                 "WORK_PER_ITEM", (1, 2, 4, 8, 16, 64, 256, 1024, 4096), "elements of one item"
             ),
             Parameter("BLOCKED", (False, True), "an item's elements are consecutive"),
-            Parameter("NARROW", (False, True), "first find bounds for all searches of a group"),
         ),
         (
             positive("WG_SIZE"),
@@ -62,33 +48,23 @@ class OddEvenMerge(Algorithm[SortProblem]):
                 lambda c: c.integer("TILE") % c.integer("WG_SIZE") == 0,
                 "TILE must be a multiple of WG_SIZE",
             ),
-            Constraint(
-                lambda c: not (c["NARROW"] and c["BLOCKED"]),
-                "NARROW has no effect where items merge (BLOCKED)",
-            ),
-            Constraint(
-                lambda c: not c["NARROW"] or c.integer("WG_SIZE") >= 2,
-                "NARROW needs two items in a group",
-            ),
-            Constraint(
-                lambda c: not (c["NARROW"] and _span(c) & (_span(c) - 1)),
-                "NARROW needs WG_SIZE * WORK_PER_ITEM to be a power of two",
-            ),
         ),
     )
 
     def supports(self, problem: SortProblem, device: Device) -> str | None:
-        """Need double precision for float64 keys; sort by all bits of a key only."""
+        """Need keys that the device compares; sort by all bits of a key only."""
         if problem.bits is not None:
             return PARTIAL_KEYS
+        if problem.dtype == np.float16:
+            return "few devices compare half precision"
         return lacks_type(device, problem.dtype)
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
         """Return long runs per item for CPUs, short ones in large groups for other devices."""
         if device.kind == "cpu":
-            config = Config(WG_SIZE=1, TILE=4096, WORK_PER_ITEM=4096, BLOCKED=True, NARROW=False)
+            config = Config(WG_SIZE=1, TILE=4096, WORK_PER_ITEM=4096, BLOCKED=True)
         else:
-            config = Config(WG_SIZE=512, TILE=2048, WORK_PER_ITEM=4, BLOCKED=True, NARROW=False)
+            config = Config(WG_SIZE=512, TILE=2048, WORK_PER_ITEM=4, BLOCKED=True)
         wg_size = largest_power(config.integer("WG_SIZE"), device.capabilities.max_work_group)
         tile = config.integer("TILE")
         while tile * self._tile_element(problem) > device.capabilities.local_memory:
@@ -98,15 +74,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
         return config.replace(WG_SIZE=wg_size, TILE=tile)
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch of `sort_tile`, then a `merge_pass` per doubling of the sorted blocks.
-
-        Keys in half precision are converted to float32 before, and back afterwards.
-        """
-        wide = _widened(problem)
-        plan = self._plan(wide, config)
-        return plan if wide is problem else _with_half_keys(problem, plan, device)
-
-    def _plan(self, problem: SortProblem, config: Config) -> Plan:
+        """Plan one launch of `sort_tile`, then a `merge_pass` per doubling of the sorted blocks."""
         shape = (problem.rows, problem.n)
         value = Elements(problem).value_dtype
         buffers = [Buffer("keys", "in", shape, problem.dtype)]
@@ -170,8 +138,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
             span, local_bytes = tile, tile * self._tile_element(problem)
         else:
             arguments["width"] = index(width)
-            span = wg_size * config.integer("WORK_PER_ITEM")
-            local_bytes = 2 * index().itemsize if config["NARROW"] else 0
+            span, local_bytes = wg_size * config.integer("WORK_PER_ITEM"), 0
         return Launch(
             template=self.templates[0],
             kernel="merge_pass" if width else "sort_tile",
@@ -192,40 +159,4 @@ class OddEvenMerge(Algorithm[SortProblem]):
     def _tile_element(problem: SortProblem) -> int:
         """Return the local memory, in bytes, of an element of the tile, which is stored twice."""
         value = Elements(problem).value_dtype
-        return 2 * (_widened(problem).dtype.itemsize + (0 if value is None else value.itemsize))
-
-
-# Keys in half precision are sorted as float32, which every device can compare.
-
-
-def _widened(problem: SortProblem) -> SortProblem:
-    """Return the problem that kernels solve, with keys of a type that they can compare."""
-    return replace(problem, dtype=SINGLE) if problem.dtype == HALF else problem
-
-
-def _with_half_keys(problem: SortProblem, wide: Plan, device: Device) -> Plan:
-    """Return the plan for keys in half precision, around the plan `wide` for float32."""
-    shape = (problem.rows, problem.n)
-    buffers = [Buffer("keys", "in", shape, HALF)]
-    if not problem.indices:
-        buffers.append(Buffer("sorted", "out", shape, HALF))
-    buffers += [
-        replace(buffer, name=WIDE[buffer.name], role="scratch") if buffer.name in WIDE else buffer
-        for buffer in wide.buffers
-    ]
-    if not wide.launches:
-        return Plan(tuple(buffers), ())
-    launches = [_convert("widen_keys", "keys", problem, device)]
-    launches += [launch.renamed(WIDE) for launch in wide.launches]
-    if not problem.indices:
-        launches.append(_convert("narrow_keys", "sorted", problem, device))
-    return Plan(tuple(buffers), tuple(launches))
-
-
-def _convert(kernel: str, keys: str, problem: SortProblem, device: Device) -> Launch:
-    """Return the launch that converts the user's array `keys` to float32 or back."""
-    source, target = (keys, WIDE[keys]) if kernel == "widen_keys" else (WIDE[keys], keys)
-    wg_size = min(WG_SIZE, device.capabilities.max_work_group)
-    count = problem.rows * problem.n
-    arguments: dict[str, Argument] = {"source": source, "target": target, "count": np.uint64(count)}
-    return item_launch(HALF_TEMPLATE, kernel, count, {"WG_SIZE": wg_size}, arguments)
+        return 2 * (problem.dtype.itemsize + (0 if value is None else value.itemsize))

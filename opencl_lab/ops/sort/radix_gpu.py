@@ -131,7 +131,6 @@ def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
 
 
 def _largest(problem: SortProblem, device: Device, wg_size: int) -> tuple[int, int]:
-    """Return at most `wg_size` items of a group, and the most keys of each that have room."""
     """Return the items of a group, at most `wg_size`, and the most keys of an item."""
     limits = device.capabilities
     wg_size = min(wg_size, limits.max_work_group // WARP * WARP or WARP)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.lab.ops.conv2d.expected import rounded
 from opencl_lab.lab.reference.descriptor import Arrays
 
 CUPY_BOUNDARIES = {"constant": "fill", "wrap": "wrap", "reflect": "symm"}
@@ -23,18 +24,6 @@ TORCH_PADDING = {
     "mirror": "reflect",
     "wrap": "circular",
 }
-
-
-def _rounded(problem: Any, sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return sums in the type of the image, by the rules of the operation."""
-    if problem.dtype.kind == "f":
-        return sums.astype(problem.dtype)
-    if sums.dtype.kind == "f":
-        sums = np.rint(sums).astype(np.int64)
-    if problem.saturate:
-        limits = np.iinfo(problem.dtype)
-        sums = sums.clip(limits.min, limits.max)
-    return sums.astype(problem.dtype)
 
 
 def _refuse_others(problem: Any, name: str) -> None:
@@ -60,7 +49,7 @@ def scipy_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
                 mode=problem.boundary,
                 cval=problem.cval,
             )
-            target[..., channel] = _rounded(problem, sums)
+            target[..., channel] = rounded(problem, sums)
     return {"result": result}
 
 

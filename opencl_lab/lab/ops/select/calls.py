@@ -15,8 +15,9 @@ from opencl_lab.lab.ops.select.references import (
     unique_by_any,
 )
 from opencl_lab.lab.reference.peers import Calls, OurCall
-from opencl_lab.ops.select.functions import searchsorted, topk, unique
+from opencl_lab.ops.select.functions import searchsorted, topk
 from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
+from opencl_lab.ops.select.unique import unique
 
 
 def _topk(problem: TopkProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:

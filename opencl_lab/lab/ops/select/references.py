@@ -10,6 +10,7 @@ import numpy as np
 
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.lab.reference.peers import Call, named
 
 ANY_PLACES = "any_places"
 """Name of an output with indices of the values, in which equal keys may be exchanged."""
@@ -62,73 +63,38 @@ def search_by_torch(problem: Any, module: Any, arrays: Of) -> Any:
     return module.searchsorted(arrays["keys"], arrays["values"], right=problem.right)
 
 
+def topk_by_sort(problem: Any, module: Any, arrays: Of) -> Any:
+    """Return values and indices by `argsort` of all keys."""
+    order = module.argsort(arrays["keys"], axis=-1)
+    if problem.largest:
+        order = order[..., ::-1]
+    places = module.ascontiguousarray(order[..., : problem.k])
+    return module.take_along_axis(arrays["keys"], places, axis=-1), places
+
+
 # --- references, with host data -------------------------------------------------------------------
 
 
-def numpy_topk(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Call `numpy.argpartition`, and sort the k values."""
-    return _topk_outputs(topk_by_arrays(problem, np, inputs))
+def by_numpy(call: Call, *names: str) -> Callable[[Any, Arrays, int], Arrays]:
+    """Return the reference that makes a call of NumPy, with the names of its results."""
+    return lambda problem, inputs, threads: named(names, call(problem, np, inputs))
 
 
-def numpy_topk_by_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Call `numpy.argsort`, and take k indices."""
-    order = np.argsort(inputs["keys"], axis=-1)
-    if problem.largest:
-        order = order[..., ::-1]
-    places = np.ascontiguousarray(order[..., : problem.k])
-    return _topk_outputs((np.take_along_axis(inputs["keys"], places, axis=-1), places))
+def by_torch(call: Call, *names: str, no_nan: str = "") -> Callable[[Any, Arrays, int], Arrays]:
+    """Return the reference that makes a call of PyTorch on the processor.
 
+    Types that it does not support are refused, and so are NaN if `no_nan` says what it does then.
+    """
 
-def numpy_unique(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Call `numpy.unique`."""
-    return _unique_outputs(unique_by_any(problem, np, inputs))
+    def run(problem: Any, inputs: Arrays, threads: int) -> Arrays:
+        if no_nan and any(x.dtype.kind == "f" and np.isnan(x).any() for x in inputs.values()):
+            raise ReferenceUnavailable(f"PyTorch {no_nan}")
+        torch = importlib.import_module("torch")
+        try:
+            result = call(problem, torch, {n: torch.from_numpy(a) for n, a in inputs.items()})
+        except (RuntimeError, TypeError) as error:
+            reason = f"PyTorch does not support {problem.dtype} here: {str(error).splitlines()[0]}"
+            raise ReferenceUnavailable(reason) from error
+        return {name: array.numpy() for name, array in named(names, result).items()}
 
-
-def numpy_search(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Call `numpy.searchsorted`."""
-    return {"places": search_by_arrays(problem, np, inputs)}
-
-
-def torch_topk(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Call `torch.topk` on the processor."""
-    return _topk_outputs(_by_torch(topk_by_torch, problem, inputs))
-
-
-def torch_unique(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Call `torch.unique` on the processor."""
-    _need_numbers(inputs, "counts each NaN as a different key")
-    return _unique_outputs(_by_torch(unique_by_any, problem, inputs))
-
-
-def torch_search(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Call `torch.searchsorted` on the processor."""
-    _need_numbers(inputs, "does not look for NaN")
-    return {"places": _by_torch(search_by_torch, problem, inputs)}
-
-
-def _topk_outputs(result: Any) -> Arrays:
-    values, places = result
-    return {"values": values, ANY_PLACES: places}
-
-
-def _unique_outputs(result: Any) -> Arrays:
-    arrays = result if isinstance(result, tuple) else (result,)
-    return dict(zip(("values", "counts"), arrays, strict=False))
-
-
-def _by_torch(call: Callable[..., Any], problem: Any, inputs: Arrays) -> Any:
-    """Make a call of PyTorch on the processor; refuse types that it does not support."""
-    torch = importlib.import_module("torch")
-    try:
-        result = call(problem, torch, {n: torch.from_numpy(a) for n, a in inputs.items()})
-    except (RuntimeError, TypeError) as error:
-        reason = f"PyTorch does not support {problem.dtype} here: {str(error).splitlines()[0]}"
-        raise ReferenceUnavailable(reason) from error
-    if isinstance(result, tuple):
-        return tuple(array.numpy() for array in result)
-    return result.numpy()
-
-
-def _need_numbers(inputs: Arrays, why: str) -> None:
-    if any(array.dtype.kind == "f" and np.isnan(array).any() for array in inputs.values()):
-        raise ReferenceUnavailable(f"PyTorch {why}")
+    return run

@@ -22,7 +22,12 @@ from opencl_lab.lab.ops.keys import (
     random_keys,
 )
 from opencl_lab.lab.ops.select.calls import SEARCH_CALLS
-from opencl_lab.lab.ops.select.references import numpy_search, torch_search
+from opencl_lab.lab.ops.select.references import (
+    by_numpy,
+    by_torch,
+    search_by_arrays,
+    search_by_torch,
+)
 from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference
 from opencl_lab.lab.reference.peers import from_host
@@ -63,8 +68,8 @@ class SearchSorted(Operation[SearchProblem]):
     output = "places"
     references = (
         *in_c("searchsorted.c", "search", _c_defines, _c_arguments),
-        HostReference("numpy", numpy_search),
-        in_torch(torch_search),
+        HostReference("numpy", by_numpy(search_by_arrays, "places")),
+        in_torch(by_torch(search_by_torch, "places", no_nan="does not look for NaN")),
         from_host(SEARCH_CALLS, "cupy"),
     )
 

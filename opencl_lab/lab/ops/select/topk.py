@@ -23,9 +23,11 @@ from opencl_lab.lab.ops.keys import (
 from opencl_lab.lab.ops.select.calls import TOPK_CALLS
 from opencl_lab.lab.ops.select.references import (
     ANY_PLACES,
-    numpy_topk,
-    numpy_topk_by_sort,
-    torch_topk,
+    by_numpy,
+    by_torch,
+    topk_by_arrays,
+    topk_by_sort,
+    topk_by_torch,
 )
 from opencl_lab.lab.ops.shared import in_c, in_torch
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference
@@ -78,9 +80,9 @@ class Topk(RowsOperation[TopkProblem]):
             lambda problem: c_defines(problem.dtype, problem.largest, nan_first=True),
             _c_arguments,
         ),
-        HostReference("numpy", numpy_topk),
-        HostReference("numpy:sort", numpy_topk_by_sort),
-        in_torch(torch_topk),
+        HostReference("numpy", by_numpy(topk_by_arrays, "values", ANY_PLACES)),
+        HostReference("numpy:sort", by_numpy(topk_by_sort, "values", ANY_PLACES)),
+        in_torch(by_torch(topk_by_torch, "values", ANY_PLACES)),
         from_host(TOPK_CALLS, "cupy"),
     )
 

@@ -11,7 +11,6 @@ import numpy as np
 from opencl_lab import distributed
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.ops.keys import without_rows
-from opencl_lab.lab.ops.sort.pyopencl_sorts import bitonic_sort, padded_length, radix_sort
 from opencl_lab.lab.ops.sort.references import sorted_rows, torch_rows
 from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.sort.functions import sort
@@ -58,34 +57,14 @@ def _shaped(problem: SortProblem, arrays: Mapping[str, Any]) -> Mapping[str, Any
     return shaped
 
 
-def _radix_cost(problem: SortProblem) -> int:
-    """Return the cost of PyOpenCL's RadixSort: two bits in each pass, at four operations a bit."""
-    return 8 * problem.dtype.itemsize * 4 * problem.rows * problem.n
-
-
-def _bitonic_cost(problem: SortProblem) -> int:
-    """Return the number of comparisons of a sorting network."""
-    bits = padded_length(problem).bit_length() - 1
-    return problem.rows * padded_length(problem) * bits * (bits + 1) // 2
-
-
-def _padding(problem: SortProblem) -> str:
-    length = padded_length(problem)
-    return "" if length == problem.n else f"padded to {length:,} keys"
-
-
 CALLS = Calls(
     _ours,
     {
         "numpy": _array_module,
         "cupy": _array_module,
         "torch": _torch,
-        "pyopencl:radix": radix_sort,
-        "pyopencl:bitonic": bitonic_sort,
     },
     ("keys",),
-    cost={"pyopencl:radix": _radix_cost, "pyopencl:bitonic": _bitonic_cost},
-    notes={"pyopencl:bitonic": _padding},
     shaped=_shaped,
     over_ranks=_over_ranks,
     sent=_sent,

@@ -1,23 +1,23 @@
-## The look at an image that tells whether transforms are worth it: see fft.cl.mako.
+## The sample of an image that tells whether transforms are worth it: see fft.cl.mako.
 ##
-##     image, in pairs of blocks        a pair             look_results: a few results of it
+##     image, in pairs of blocks        a pair             sample_results: a few results of it
 ##     +----+----+----+----+            +----------+       are summed directly. A result costs
 ##     | *       |    |    |   some     |..........|       nothing more if it is large enough; some
 ##     +----+----+----+----+   pairs    |          |       products, if their magnitudes reach the
 ##     |    |    |*        |   (*)  ->  |..........|       bound; else a direct sum of its own.
 ##     +----+----+----+----+            |          |       Direct sums are chosen if on average
 ##                                      +----------+       that takes longer than the transforms
-##                                    look_peaks: some     save.
+##                                    sample_peaks: some     save.
 ##                                    rows  -> bound
 ##
-##   look_peaks     the largest pixel of each of these rows, and the largest magnitudes of the spectrum
-##   look_results   what the recheck of some results would cost; the last group decides: by_transforms
+##   sample_peaks     the largest pixel of each of these rows, and the largest magnitudes of the spectrum
+##   sample_results   what the recheck of some results would cost; the last group decides: by_transforms
 ##                  or by_sums becomes 1, the other one 0
 ##
 ## PIXELS    types and boundary condition: see pixels.mako
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
-## LANES     results beside each other that an item looks at
+## LANES     results beside each other that an item judges
 <%namespace name="numbers" file="fft_numbers.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
 <%def name="declare(PIXELS, CHANNELS, WG_SIZE, LANES)">\
@@ -31,9 +31,9 @@
 %>\
 /* The first groups take the rows of the spectrum, as find_peaks does, the others those of the image. */
 __kernel GROUP
-void look_peaks(__global const element_t *restrict image,
+void sample_peaks(__global const element_t *restrict image,
                 __global const sum_t *restrict spectrum,
-                __global bits_t *restrict looked_peak,
+                __global bits_t *restrict sampled_peak,
                 __global bits_t *restrict spectrum_peak,
                 const int height,
                 const int width,
@@ -50,7 +50,7 @@ void look_peaks(__global const element_t *restrict image,
                 const uint blocks,
                 const uint pair_step,
                 const uint row_step,
-                const uint looked_rows,
+                const uint sampled_rows,
                 const sum_t size,
                 const sum_t cval)
 {
@@ -58,8 +58,8 @@ void look_peaks(__global const element_t *restrict image,
     const uint group = get_group_id(0) - (of_image ? rows : 0);
     bits_t largest = 0;
     if (of_image) {
-        const int y = group % looked_rows * row_step;
-        const uint first = 2 * (group / looked_rows * pair_step);
+        const int y = group % sampled_rows * row_step;
+        const uint first = 2 * (group / sampled_rows * pair_step);
         for (uint block = first; block < min(first + 2, blocks); ++block) {
             const row_t row = row_of(image, block, y, height, width, blocks_y, blocks_x, valid_y,
                                      valid_x, last_row, last_column, offset_y, offset_x);
@@ -79,15 +79,15 @@ void look_peaks(__global const element_t *restrict image,
     }
     ${numbers.share_largest("largest", WG_SIZE)}
     if (get_local_id(0) == 0)
-        (of_image ? looked_peak : spectrum_peak)[group] = largest;
+        (of_image ? sampled_peak : spectrum_peak)[group] = largest;
 }
 
 /* Costs are in products of a direct sum: `check` for one whose magnitude is added, `again` for one of
    a doubtful result, and `limit` of a result. `arrived` is zero before and after. */
 __kernel GROUP
-void look_results(__global const element_t *restrict image,
+void sample_results(__global const element_t *restrict image,
                   const weights_t weights,
-                  __global const bits_t *restrict looked_peak,
+                  __global const bits_t *restrict sampled_peak,
                   __global const bits_t *restrict spectrum_peak,
                   volatile __global uint *restrict arrived,
                   __global uint *restrict by_transforms,
@@ -108,7 +108,7 @@ void look_results(__global const element_t *restrict image,
                   const int offset_x,
                   const uint blocks,
                   const uint pair_step,
-                  const uint looked_rows,
+                  const uint sampled_rows,
                   const uint samples,
                   const sum_t share,
                   const sum_t hidden,
@@ -116,10 +116,10 @@ void look_results(__global const element_t *restrict image,
                   const sum_t again,
                   const sum_t limit)
 {
-    const uint group = get_group_id(0), looked = group / samples;
+    const uint group = get_group_id(0), sampled = group / samples;
     bits_t pixel_peak = 0, filter_peak = 0;
-    for EACH(i, 0, looked_rows)
-        pixel_peak = LARGER(pixel_peak, looked_peak[looked * looked_rows + i]);
+    for EACH(i, 0, sampled_rows)
+        pixel_peak = LARGER(pixel_peak, sampled_peak[sampled * sampled_rows + i]);
     for EACH(i, 0, rows)
         filter_peak = LARGER(filter_peak, spectrum_peak[i]);
     ${numbers.share_largest("pixel_peak", WG_SIZE)}
@@ -128,7 +128,7 @@ void look_results(__global const element_t *restrict image,
 
     /* Places that cover the block evenly: multiples of the golden ratio, and of the plastic number. */
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
-    const uint block = min(2 * looked * pair_step + group % 2, blocks - 1);
+    const uint block = min(2 * sampled * pair_step + group % 2, blocks - 1);
     const int out_x = block % blocks_x * valid_x, out_y = block / blocks_x % blocks_y * valid_y;
     const int count_x = min(valid_x, out_width - out_x), count_y = min(valid_y, out_height - out_y);
     const int first_x = (group * 3242174889u >> 16) * (uint)max(1, count_x - ${LANES * ACROSS}) >> 16;
