@@ -1,4 +1,4 @@
-"""Trials of convolution, for the self-test of devices."""
+"""Trials of convolution."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.ops.conv2d.functions import conv2d
-from opencl_lab.ops.conv2d.problem import IMAGE_TYPES, Boundary, Conv2dProblem
+from opencl_lab.ops.conv2d.problem import IMAGE_TYPES, MODES, Boundary, Conv2dProblem, Mode
 from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
-from opencl_lab.ops.trial import Array, Task, Trial, Trials
+from opencl_lab.ops.trial import Array, Drawer, Task, Trial, Trials
 
 BOUNDARIES: dict[Boundary, str] = {
     "constant": "constant",
@@ -26,9 +26,11 @@ FILTERS = {(3, 3): False, (7, 6): True, (15, 15): True, (1, 9): True, (31, 1): T
 """Shapes; whether a first use leaves them out."""
 
 
-def _correlated(image: Array, weights: Array, boundary: Boundary) -> Array:
+def _correlated(image: Array, weights: Array, boundary: Boundary, mode: Mode = "same") -> Array:
     """Return the sums of `scipy.ndimage.correlate` in float64."""
     around = [(size // 2, size - 1 - size // 2) for size in weights.shape]
+    if mode != "same":
+        around = [((size - 1) * (mode == "full"),) * 2 for size in weights.shape]
     pad: Any = BOUNDARIES[boundary]
     windows = np.lib.stride_tricks.sliding_window_view(
         np.pad(image.astype(np.float64), around, mode=pad), weights.shape
@@ -38,19 +40,25 @@ def _correlated(image: Array, weights: Array, boundary: Boundary) -> Array:
 
 
 def _filtered(
-    dtype: str, shape: tuple[int, int], boundary: Boundary, rng: np.random.Generator
+    dtype: str,
+    shape: tuple[int, int],
+    boundary: Boundary,
+    rng: np.random.Generator,
+    size: tuple[int, int] = (75, 131),
+    mode: Mode = "same",
+    flip: bool = False,
 ) -> Task:
     kind = np.dtype(dtype)
-    image = rng.integers(0, 256, (75, 131)).astype(kind)
+    image = rng.integers(0, 256, size).astype(kind)
     weights: Array = rng.integers(-1, 2, shape)
     if kind.kind == "f":
         weights = rng.standard_normal(shape).astype(np.float32 if dtype == "float16" else kind)
-    right = _correlated(image, weights, boundary)
+    right = _correlated(image, weights[::-1, ::-1] if flip else weights, boundary, mode)
     if kind.kind != "f":
         right = right.clip(np.iinfo(kind).min, np.iinfo(kind).max)
 
     def call(x: Any, **how: Any) -> Any:
-        return conv2d(x, weights, boundary=boundary, **how)
+        return conv2d(x, weights, boundary=boundary, mode=mode, flip=flip, **how)
 
     return Task(call, (image,), (right.astype(kind),))
 
@@ -94,5 +102,13 @@ def _trials() -> Iterator[Trial]:
     yield Trial("1 x 3 on int64, sums of 128 bits", _long_sums, "int64", exact=True)
 
 
+def _draw(d: Drawer) -> Trial:
+    dtype, mode, boundary = d.dtype(IMAGE_TYPES), d.pick(MODES), d.pick(tuple(BOUNDARIES))
+    shape, flip = (d.pick((1, 3, 3, 5, 7, 15)), d.pick((1, 3, 3, 5, 7, 15))), d.chance(0.3)
+    size = d.size(300, shape[0]), d.size(300, shape[1])
+    task = partial(_filtered, dtype, shape, boundary, size=size, mode=mode, flip=flip)
+    return Trial(f"{shape} on {size} of {dtype}, {mode}, {boundary}, {flip}", task, dtype)
+
+
 TYPICAL = tuple(Conv2dProblem(500, 500, 3, 3, np.dtype(name)) for name in ("float32", "float64"))
-TRIALS = (Trials(CONV2D_SOLVER, tuple(_trials()), TYPICAL),)
+TRIALS = (Trials(CONV2D_SOLVER, tuple(_trials()), TYPICAL, draw=_draw),)
