@@ -50,7 +50,7 @@ def test_only_what_the_library_wrote_is_cleared(root):
         *("a.so", "doctor.txt", "c/main.c", "c/libx.so", "c/sub/x.so", f"other/{LIBRARY}"),
         *("c/.build-notes/x", "c/.build-12345678.txt", "c/.build-1234567A/x", "c/.build-abcdefgh"),
         *(
-            "doctor/settings.json",
+            "verdicts/settings.json",
             "doctor/mine.json",
             "pocl/README",
             "pocl/NH/README",
@@ -64,9 +64,9 @@ def test_only_what_the_library_wrote_is_cleared(root):
         f"c/{COMPILER}",
         "c/.build-x_9aab0c/built.so",
         f"doctor/{ABOUT_GPU}",
-        f"selftest/{ABOUT_GPU}",
+        f"verdicts/{ABOUT_GPU}",
     ]
-    ours += [f"selftest/.{ABOUT_GPU}.lock"]
+    ours += [f"verdicts/.{ABOUT_GPU}.lock"]
     ours += [f"icd/drivers-{'0a' * 10}/intel.icd", "icd/.drivers-ab_12345/intel.icd"]
     theirs += ["icd/drivers-mine/a.icd", "icd/mine.icd"]
     ours += [f"pocl/{PROGRAM}".replace("NH", "AC"), "pocl/checked", "pocl/tempfile_aB1_x9.cl"]
@@ -75,7 +75,7 @@ def test_only_what_the_library_wrote_is_cleared(root):
     _fill(root, *theirs, *ours)
     (root / "c" / "link").symlink_to(root / "other")
     (root / f"c/{LIBRARY[:-5]}2.so").symlink_to(root / "a.so")
-    assert sections() == ["c", "doctor", "icd", "pocl", "selftest"]
+    assert sections() == ["c", "icd", "pocl", "verdicts", "doctor"]
     found = {str(path.relative_to(root)) for name in sections() for path in section_files(name)}
     assert found == set(ours)
     for name in sections():

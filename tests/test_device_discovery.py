@@ -28,7 +28,7 @@ from opencl_lab.drivers import discovery as module
 from opencl_lab.drivers import icd
 from opencl_lab.drivers.caches import section_files
 from opencl_lab.drivers.discovery import choose_device, device_of, here
-from opencl_lab.drivers.probed import corrected, probe_file
+from opencl_lab.drivers.verdicts import corrected, verdict_file
 
 # ------------------------------------------------------------ probed capabilities
 
@@ -36,7 +36,7 @@ from opencl_lab.drivers.probed import corrected, probe_file
 def test_stored_findings_correct_the_claims():
     device = replace(CPU, name="Probed", capabilities=Capabilities(fp64=True, max_work_group=4096))
     found = {"fp64": False, "max_work_group": 64, "event_timing": False}
-    write_sealed(probe_file(device.key), {"key": device.key, "capabilities": found})
+    write_sealed(verdict_file(device.key), {"key": device.key, "found": found})
     probed = corrected(device)
     assert probed.capabilities == replace(device.capabilities, **found)
     assert replace(probed, capabilities=device.capabilities) == device
@@ -53,24 +53,24 @@ def test_stored_findings_correct_the_claims():
 )
 def test_findings_of_wrong_types_or_names_are_ignored(found):
     device = replace(CPU, name="Half", capabilities=Capabilities(fp64=True, max_work_group=4096))
-    document = {"key": device.key, "capabilities": {**found, "fp16": True}, "peaks": 3, "more": 4}
-    write_sealed(probe_file(device.key), document)
+    document = {"key": device.key, "found": {**found, "fp16": True}, "more": 4}
+    write_sealed(verdict_file(device.key), document)
     assert corrected(device).capabilities == replace(device.capabilities, fp16=True)
 
 
 @pytest.mark.parametrize(
     "report",
     [
-        {"capabilities": {"fp64": True}},
-        {"key": "another", "capabilities": {"fp64": True}},
+        {"found": {"fp64": True}},
+        {"key": "another", "found": {"fp64": True}},
         {"key": "KEY"},
-        {"key": "KEY", "capabilities": [1]},
-        {"key": "KEY", "capabilities": None},
+        {"key": "KEY", "found": [1]},
+        {"key": "KEY", "families": 7, "found": {"fp64": True}},
     ],
 )
 def test_reports_without_findings_are_ignored(report):
     device = replace(CPU, name="Corrupt")
-    path = probe_file(device.key)
+    path = verdict_file(device.key)
     write_sealed(path, {k: device.key if v == "KEY" else v for k, v in report.items()})
     assert corrected(device) == device
 
@@ -78,26 +78,26 @@ def test_reports_without_findings_are_ignored(report):
 @pytest.mark.parametrize("text", ["{", "[]", "null", "5", "true", "[[1]]", "\0", "[" * 100_000])
 def test_corrupt_reports_are_ignored_and_cleared(text):
     device = replace(CPU, name="Corrupt")
-    path = probe_file(device.key)
+    path = verdict_file(device.key)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     assert corrected(device) == device
-    assert path in section_files("doctor")
+    assert path in section_files("verdicts")
 
 
 def test_a_report_with_one_changed_digit_is_ignored():
     device = replace(CPU, name="Damaged", capabilities=Capabilities(local_memory=1 << 15))
-    path = probe_file(device.key)
-    write_sealed(path, {"key": device.key, "capabilities": {"local_memory": 1024}})
+    path = verdict_file(device.key)
+    write_sealed(path, {"key": device.key, "found": {"local_memory": 1024}})
     assert corrected(device).capabilities.local_memory == 1024
     path.write_text(path.read_text().replace("1024", "9024"))
     assert corrected(device) == device
 
 
 def test_probe_files_are_single_files_in_the_cache():
-    paths = {probe_file(device.key) for device in EVERYTHING}
+    paths = {verdict_file(device.key) for device in EVERYTHING}
     assert len(paths) == len(EVERYTHING)
-    assert {path.parent for path in paths} == {cache_dir("doctor")}
+    assert {path.parent for path in paths} == {cache_dir("verdicts")}
 
 
 # ----------------------------------------------------------------- discovery

@@ -13,11 +13,9 @@ from rich.console import Console
 from opencl_lab.core.plan import Work
 from opencl_lab.core.records import write_sealed
 from opencl_lab.core.template import Source
-from opencl_lab.drivers.probed import probe_file
+from opencl_lab.drivers.verdicts import store_found, verdict_file
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.cli.tune_progress import _best_text
-from opencl_lab.lab.doctor.diagnose import store
-from opencl_lab.lab.doctor.examine import Finding
 from opencl_lab.lab.doctor.probes import throughput, transfers
 from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.engine.request import Point, Request
@@ -117,45 +115,39 @@ def cache(tmp_path, monkeypatch):
 
 def test_stored_findings_come_back_as_peaks(device, cache):
     assert stored_peaks(device) is None
-    findings = [
-        Finding("flops32", "", "ok", "", 2.5e11),
-        Finding("flops64", "", "broken", "", False),
-        Finding("copy_bytes", "", "limited", "", 3e10),
-        Finding("cached_bytes", "", "unknown", "", None),
-        Finding("max_work_group", "", "ok", "", 4096),
-    ]
-    store(device, findings)
+    found = {"flops32": 2.5e11, "flops64": False, "copy_bytes": 3e10, "max_work_group": 4096}
+    store_found(device.key, found)
     assert stored_peaks(device) == Peaks(flops32=2.5e11, copy_bytes=3e10)
-    store(device, [Finding("flops32", "", "ok", "", 2.50001e11)])  # a new doctor is heard at once
+    store_found(device.key, {"flops32": 2.50001e11})  # a new doctor is heard at once
     assert stored_peaks(device) == Peaks(flops32=2.50001e11)
-    store(device, [Finding("flops32", "", "broken", "", False)])
+    store_found(device.key, {"flops32": False})
     assert stored_peaks(device) is None
 
 
 @pytest.mark.parametrize(
     "document",
     [
-        '{"peaks": []}',
-        '{"key": "another", "peaks": {"flops32": 1.0}}',
-        '{"peaks": [1]}',
-        '{"peaks": {"flops32": "fast", "flops64": -1, "x": 1}}',
-        '{"peaks": {"flops32": Infinity, "flops64": true, "copy_bytes": NaN}}',
-        '{"peaks": {"flops32": 0, "flops64": null, "copy_bytes": 1HUGE}}',
+        '{"found": []}',
+        '{"key": "another", "found": {"flops32": 1.0}}',
+        '{"found": [1]}',
+        '{"found": {"flops32": "fast", "flops64": -1, "x": 1}}',
+        '{"found": {"flops32": Infinity, "flops64": true, "copy_bytes": NaN}}',
+        '{"found": {"flops32": 0, "flops64": null, "copy_bytes": 1HUGE}}',
     ],
 )
 def test_damaged_findings_are_no_peaks(document, device, cache):
-    path = store(device, [])
+    path = store_found(device.key, {})
     peaks = json.loads(document.replace("HUGE", "0" * 400))
     write_sealed(path, {"key": device.key, **peaks})
     assert stored_peaks(device) is None
-    write_sealed(path, {"key": device.key, "peaks": {"flops32": 1.0, "flops64": "slow"}})
+    write_sealed(path, {"key": device.key, "found": {"flops32": 1.0, "flops64": "slow"}})
     assert stored_peaks(device) == Peaks(flops32=1.0)
 
 
 def compare(device, peaks):
     """Sort with the peaks that a doctor would have stored."""
-    store(device, [Finding(name, "", "ok", "", value) for name, value in peaks.items()])
-    assert probe_file(device.key).exists()
+    store_found(device.key, peaks)
+    assert verdict_file(device.key).exists()
     sort = get_operation("sort")
     options = sort.with_defaults({"n": 20_000, "dtype": "float32"})
     problem = sort.problem(**options)
@@ -204,7 +196,7 @@ def test_the_tuner_says_it_too(device, cache):
     config = task.algorithm.default_config(task.problem, device)
     best = Evaluation(config, "correct", times_ms=(0.5,))
     peaks = {"copy_bytes": 1e3, "cached_bytes": 1e15}
-    store(device, [Finding(name, "", "ok", "", value) for name, value in peaks.items()])
+    store_found(device.key, peaks)
     assert "(>100 % of peak, faster than memory's" in _best_text(task, best)
 
 
@@ -375,7 +367,7 @@ def test_a_device_on_the_memory_of_the_host_has_no_transfers(device):
 
 
 def test_the_list_of_devices_has_the_peaks(device, cache, capsys):
-    store(device, [Finding("flops32", "", "ok", "", 2.5e11), Finding("x", "", "ok", "", 1.0)])
+    store_found(device.key, {"flops32": 2.5e11, "x": 1.0})
     assert main(["devices", "--device", device.spec]) == 0
     assert "peaks that oclab doctor measured: flops32 250 GFLOP/s\n" in capsys.readouterr().out
     assert main(["devices", "--device", device.spec, "--json"]) == 0

@@ -19,9 +19,7 @@ import opencl_lab as ol
 from opencl_lab.core.device import SmallCalls
 from opencl_lab.core.queues import Gate, finish, gate_of
 from opencl_lab.drivers.discovery import _discover
-from opencl_lab.drivers.probed import corrected
-from opencl_lab.lab.doctor.diagnose import store
-from opencl_lab.lab.doctor.examine import Finding
+from opencl_lab.drivers.verdicts import corrected, store_found
 from opencl_lab.lab.doctor.probes.small_calls import _measured, small_calls
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
@@ -320,7 +318,7 @@ def test_images_of_other_types_than_their_sums_take_longer():
 def test_doctor_stores_the_costs(monkeypatch, tmp_path, threads):
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
     value = {"sort": {"slowness": 1.5, "wait_us": 40.0}, "gemm": {"slowness": "?"}}
-    store(threads, [Finding("small_calls", "", "ok", "", value)])
+    store_found(threads.key, {"small_calls": value})
     assert corrected(threads).measured_calls == {"sort": SmallCalls(1.5, 40.0)}
 
 

@@ -27,8 +27,8 @@ from opencl_lab.core.wording import size_text
 from opencl_lab.drivers import icd, intel, pocl_serial, pretend
 from opencl_lab.drivers.pocl import prepared_cache
 from opencl_lab.drivers.pocl_target import repair_target
-from opencl_lab.drivers.probed import corrected
 from opencl_lab.drivers.processes import bound_threads, own_share, share_arena
+from opencl_lab.drivers.verdicts import corrected
 
 DeviceSpec: TypeAlias = str | int | Device | None
 """Argument of `select_device`."""
