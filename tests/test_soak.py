@@ -11,13 +11,10 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.drivers.discovery import select_device
-from opencl_lab.ops.selftest import all_trials
 from opencl_lab.ops.trial import Drawer, Task, Trial
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import soak as tool
-
-DRAWN = [trials for trials in all_trials() if trials.draw]
 
 
 def only(monkeypatch, fault=lambda calls, a, result: result):
@@ -110,7 +107,7 @@ def _wide(a, *, out, queue):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("trials", DRAWN, ids=lambda trials: trials.solver.name)
+@pytest.mark.parametrize("trials", tool.DRAWN, ids=lambda trials: trials.solver.name)
 def test_each_operation_is_right_in_each_way(device, trials):
     queues = [device.queue()] * 2
     for seed in range(12):

@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,8 @@ from opencl_lab.selftest.verdicts import DEVICE, Family, keep
 from opencl_lab.symptoms.basics import BARRIERS, BASICS
 from opencl_lab.symptoms.kernels import Wrong, why
 
-SEED = 2026
+SEED, DRAWN = 2026, 32
+"""Seed of data, and how many trials of an operation the whole self-test draws."""
 LEAST_CHILDREN, MOST_CHILDREN = 2, 4
 """Bounds of the number of children that test a device anew, which is half that of the processors:
 they mostly build."""
@@ -98,8 +99,9 @@ class SelfTest:
             how = trials.how(family.algorithm)
             if trials.solver.name != family.operation or how is None:
                 continue
-            for trial in trials.trials:
-                if trial.wide != family.wide or (trial.full and not full):
+            drawn = trials.drawn(self.device, DRAWN if full else 0)
+            for trial in chain(trials.trials, drawn):
+                if trial.wide != family.wide:
                     continue
                 self._say(Step(trial.title))
                 try:

@@ -1,12 +1,12 @@
 """Trials: calls of public functions whose results are known.
 
-Each operation says in its module `trials` which problems it has: a few fixed ones for the self-test
-of devices, and random ones that `tools/soak.py` draws.
+Each operation says in its module `trials` which problems it has: a few fixed ones for the first use
+of a device, and random ones, which its whole self-test and `tools/soak.py` draw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
@@ -46,15 +46,12 @@ class Trial:
         Type of the numbers.
     exact : bool
         Whether all values must be equal; else within `TOLERANCE`.
-    full : bool
-        Whether it is left out at the first use of a device.
     """
 
     title: str
     task: Callable[[np.random.Generator], Task]
     dtype: str
     exact: bool = False
-    full: bool = False
 
     @property
     def wide(self) -> bool:
@@ -145,6 +142,8 @@ class Trials:
         The algorithm that the calls use, if they take no name of one.
     draw : callable, optional
         Makes a random trial, of any size that takes little time.
+
+    `trials` are those of the first use of a device.
     """
 
     solver: Chooser
@@ -152,6 +151,12 @@ class Trials:
     typical: tuple[Any, ...] = ()
     only: str = ""
     draw: Callable[[Drawer], Trial] | None = None
+
+    def drawn(self, device: Device, count: int) -> Iterator[Trial]:
+        """Yield random trials, the same ones each time."""
+        if self.draw is not None:
+            for seed in range(count):
+                yield self.draw(Drawer(device, np.random.default_rng(seed)))
 
     def how(self, algorithm: str) -> dict[str, Any] | None:
         """Return the arguments that choose an algorithm; None if there are no trials of it."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,7 @@ from opencl_lab.ops.sort.problem import KEY_TYPES
 from opencl_lab.ops.sort.trials import random_keys
 from opencl_lab.ops.trial import Drawer, Task, Trial, Trials
 
-SINGLE = np.dtype(np.float32)
-TYPES = ("float32", "int64", "int32", "uint8", "float64")
 MANY, SIDES = 70_001, ("left", "right")
-"""Keys of a first use, which are float32."""
-TOPK = ((3, 1_001, 7), (1, MANY, 500), (2, 300, 200))
-"""Rows, keys of each, and how many to find."""
 
 
 def _topk(
@@ -48,19 +41,6 @@ def _searched(
     return Task(partial(searchsorted, side=side), (keys, values), (right,))
 
 
-def _by_size(what: str, task: Callable[..., Task], *sizes: int) -> Iterator[Trial]:
-    for dtype, n in product(TYPES, sizes):
-        full = dtype != SINGLE.name or n != max(sizes)
-        yield Trial(f"{n:,} {what} of {dtype}", partial(task, dtype, n), dtype, True, full)
-
-
-def _topk_trials() -> Iterator[Trial]:
-    for dtype, (rows, n, k) in product(TYPES, TOPK):
-        full = dtype != SINGLE.name or n != MANY
-        title = f"{k} of {rows} x {n:,} keys of {dtype}"
-        yield Trial(title, partial(_topk, dtype, rows, n, k), dtype, True, full)
-
-
 def _draw_topk(d: Drawer) -> Trial:
     dtype, rows, n, largest = d.dtype(KEY_TYPES), d.size(20), d.size(20_000), d.chance(0.5)
     k = d.size(min(n, 2_000))
@@ -79,12 +59,20 @@ def _draw_search(d: Drawer) -> Trial:
     return Trial(f"{m:,} among {n:,} sorted keys of {dtype}, {side}", task, dtype, True)
 
 
+def _quick(title: str, task: Any) -> tuple[Trial, ...]:
+    """Return the trial of a first use, of float32."""
+    return (Trial(f"{title} of float32", task, "float32", True),)
+
+
+TOPK = _quick(f"500 of {MANY:,} keys", partial(_topk, "float32", 1, MANY, 500))
 TRIALS = (
-    Trials(TOPK_SOLVER, tuple(_topk_trials()), draw=_draw_topk),
-    Trials(UNIQUE_SOLVER, tuple(_by_size("keys", _unique, 4_097, MANY)), draw=_draw_unique),
+    Trials(TOPK_SOLVER, TOPK, draw=_draw_topk),
+    Trials(
+        UNIQUE_SOLVER, _quick("many keys", partial(_unique, "float32", MANY)), draw=_draw_unique
+    ),
     Trials(
         SEARCH,
-        tuple(_by_size("sorted keys", _searched, 5_003)),
+        _quick("sorted keys", partial(_searched, "float32", 5_003)),
         only="binary-search",
         draw=_draw_search,
     ),

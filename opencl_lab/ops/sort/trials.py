@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -17,11 +16,8 @@ from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.ops.trial import Array, Drawer, Task, Trial, Trials
 
-QUICK = {"int32": (4_097, 70_001), "float64": (70_001,)}
-"""Types and numbers of keys that a first use tries: most of its time is building programs."""
-SIZES = (7, 129, 1_000, 4_097, 20_011, 70_001, 1_000_003)
-"""Odd around tiles; the last ones are more than the turns that some drivers let a loop make."""
 MANY = 70_001
+"""More keys than the turns that some drivers let a loop make, odd around tiles."""
 
 
 def random_keys(rng: np.random.Generator, dtype: str, shape: int | tuple[int, ...]) -> Array:
@@ -104,19 +100,6 @@ def _merged(dtype: str, rng: np.random.Generator) -> Task:
     return Task(call, (keys,), (np.sort(keys, kind="stable"),))
 
 
-def _trials() -> Iterator[Trial]:
-    for dtype in KEY_TYPES:
-        for n in SIZES if dtype in QUICK else SIZES[-1:]:
-            full = n not in QUICK.get(dtype, ())
-            yield Trial(f"{n:,} keys of {dtype}", partial(_sorted, dtype, n), dtype, True, full)
-        for what, task in (
-            ("strided rows, descending,", _strided),
-            ("keys with values", _pairs),
-            ("equal keys", _equal),
-        ):
-            yield Trial(f"{what} of {dtype}", partial(task, dtype), dtype, True, full=True)
-
-
 def _draw(d: Drawer) -> Trial:
     dtype, n, rows = d.dtype(KEY_TYPES), d.size(200_000), (d.size(40), d.size(3_000))
     task: Any = d.pick(
@@ -126,29 +109,28 @@ def _draw(d: Drawer) -> Trial:
             partial(_ordered, dtype, d.pick(((n,), rows)), d.chance(0.5)),
             partial(_pairs, dtype, n=d.size(30_000)),
             partial(_equal, dtype, n=n),
+            partial(_strided, dtype),
         )
     )
     return Trial(f"{n:,} or {rows[0]} x {rows[1]} keys of {dtype}", task, dtype, True)
 
 
+def _draw_runs(d: Drawer) -> Trial:
+    dtype = d.dtype(KEY_TYPES)
+    return Trial(f"runs of {dtype}", partial(_merged, dtype), dtype, True)
+
+
+QUICK = tuple(
+    Trial(f"{n:,} keys of {dtype}", partial(_sorted, dtype, n), dtype, True)
+    for dtype, n in (("int32", 4_097), ("int32", MANY), ("float64", MANY))
+)
+RUNS = tuple(
+    Trial(f"runs of {dtype}", partial(_merged, dtype), dtype, True)
+    for dtype in ("int32", "float64")
+)
+GATHERED = (Trial("values of 12 bytes", _gathered, "int16", True),)
 TRIALS = (
-    Trials(
-        SORT_SOLVER,
-        tuple(_trials()),
-        (SortProblem(MANY, np.dtype(np.int32)),),
-        draw=_draw,
-    ),
-    Trials(
-        GATHER,
-        (Trial("values of 12 bytes", _gathered, "int16", True),),
-        only="words",
-    ),
-    Trials(
-        MERGE,
-        tuple(
-            Trial(f"runs of {dtype}", partial(_merged, dtype), dtype, True, full=dtype not in QUICK)
-            for dtype in KEY_TYPES
-        ),
-        only="merge-path",
-    ),
+    Trials(SORT_SOLVER, QUICK, (SortProblem(MANY, np.dtype(np.int32)),), draw=_draw),
+    Trials(GATHER, GATHERED, only="words"),
+    Trials(MERGE, RUNS, only="merge-path", draw=_draw_runs),
 )
