@@ -16,7 +16,7 @@ from opencl_lab.core.template import Source
 from opencl_lab.drivers.verdicts import store_found, verdict_file
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.cli.tune_progress import _best_text
-from opencl_lab.lab.doctor.probes import throughput, transfers
+from opencl_lab.lab.doctor.probes import throughput
 from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.engine.request import Point, Request
 from opencl_lab.lab.engine.runner import run_point
@@ -315,61 +315,10 @@ def test_a_simulator_and_a_device_without_doubles_have_no_peak(device):
     assert step["verdict"] == "no"
 
 
-# --- copies between host and device --------------------------------------------------------------
-
-
-@pytest.fixture
-def apart(device):
-    """The device under test, taken for one with memory of its own."""
-    return replace(device, unified_memory=False, simulated=False)
-
-
-WAYS = [(pinned, sends) for pinned in (False, True) for sends in (False, True)]
-
-
-@pytest.mark.parametrize(("pinned", "sends"), WAYS)
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_transfers_copy_all_bytes(apart, pinned, sends, rounds):
-    candidate = transfers._Transfer(ProbeSession(apart), 1 << 16, pinned, sends)
-    candidate.build()
-    candidate.rounds = rounds
-    for _ in range(2):
-        assert candidate.launch() > 0
-        candidate.verify()
-    with pytest.raises(Wrong):  # nothing was copied since
-        candidate.verify()
-
-
-def test_a_transfer_that_leaves_something_out_is_seen(apart, monkeypatch):
-    candidate = transfers._Transfer(ProbeSession(apart), 1 << 16, False, True)
-    candidate.build()
-    whole, candidate.array = candidate.array, candidate.array[:-1]
-    candidate.launch()
-    candidate.array = whole
-    with pytest.raises(Wrong, match="1 of 16384"):
-        candidate.verify()
-
-
-@pytest.mark.parametrize("name", ["send_bytes", "fetch_bytes", "send_plain_bytes"])
-def test_rates_of_transfers_are_peaks(name, apart, monkeypatch):
-    monkeypatch.setattr(transfers, "SIZES", (1 << 14, 1 << 16))
-    monkeypatch.setattr(throughput, "STALL_SECONDS", 0.01)
-    *steps, last = getattr(transfers, name)(apart)
-    tried = dict.fromkeys(step["trying"] for step in steps)
-    assert list(tried) == ["16 KiB at once", "64 KiB at once"]
-    assert last["verdict"] == "ok"
-    assert getattr(Peaks.of({name: last["value"]}), name) == last["value"] > 0
-
-
-def test_a_device_on_the_memory_of_the_host_has_no_transfers(device):
-    (step,) = transfers.fetch_plain_bytes(replace(device, unified_memory=True))
-    assert step["verdict"] == "no" and "nothing is copied" in step["detail"]
-
-
 def test_the_list_of_devices_has_the_peaks(device, cache, capsys):
     store_found(device.key, {"flops32": 2.5e11, "x": 1.0})
     assert main(["devices", "--device", device.spec]) == 0
     assert "peaks that oclab doctor measured: flops32 250 GFLOP/s\n" in capsys.readouterr().out
     assert main(["devices", "--device", device.spec, "--json"]) == 0
     peaks = json.loads(capsys.readouterr().out)["peaks"]
-    assert peaks["flops32"] == 2.5e11 and peaks["send_bytes"] is None
+    assert peaks["flops32"] == 2.5e11 and peaks["copy_bytes"] is None
