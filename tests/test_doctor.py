@@ -6,7 +6,6 @@ import json
 import time
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -20,8 +19,6 @@ from opencl_lab.lab.cli.doctor import tables_of
 from opencl_lab.lab.doctor import diagnose
 from opencl_lab.lab.doctor.diagnose import PROBES, Report, values_of
 from opencl_lab.lab.doctor.examine import Finding, Probe, examine
-from opencl_lab.lab.doctor.probes import behaviour
-from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.doctor.toolchain import toolchain
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.workers.serving import find
@@ -209,22 +206,6 @@ def test_probes_of_the_real_device(findings: dict[str, Finding]) -> None:
     assert findings["int64_atomics"].verdict in ("ok", "no")
     assert isinstance(findings["forward_progress"].value, bool)
     assert findings["visible_writes"].verdict in ("ok", "no")
-
-
-@pytest.mark.parametrize(
-    ("seen", "old", "told"),
-    [(0, 0, "in 50 of 50 launches no group saw that all had written"), (1, 3, "150 of ")],
-)
-@pytest.mark.filterwarnings("ignore::pyopencl.CompilerWarning")  # Intel's compiler says "done"
-def test_writes_that_others_do_not_see_are_told_from_those_that_come_late(
-    device: Device, monkeypatch: pytest.MonkeyPatch, seen: int, old: int, told: str
-) -> None:
-    def run(session: ProbeSession, *arguments: Any) -> None:
-        arguments[7][1:] = seen, old  # of the counts
-
-    monkeypatch.setattr(ProbeSession, "run", run)
-    *_, last = behaviour.visible_writes(device)
-    assert not last["value"] and last["detail"].startswith(told)
 
 
 def test_each_capability_and_each_peak_has_a_probe() -> None:

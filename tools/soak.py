@@ -333,7 +333,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name, count in sorted(soak.calls.items()):
         print(f"  {name:24} {count:8,}")
     soak.faults += soak.growth()
-    print(*soak.faults, sep="\n")
+    for fault in soak.faults:
+        print(fault)
     print(f"{soak.device}: {soak.calls.total():,} calls, {len(soak.faults)} faults")
     return int(bool(soak.faults) or not soak.calls)
 
