@@ -40,7 +40,7 @@ class Verdict(Struct, frozen=True):
     date: str = field(default_factory=timestamp)
 
 
-class Kept(Struct):
+class KeptVerdicts(Struct):
     """The file with what is known of a device."""
 
     key: str
@@ -56,13 +56,13 @@ def verdict_file(key: str) -> Path:
     return cache_dir(SECTION, record_name(key))
 
 
-def stored(key: str) -> Kept:
+def stored(key: str) -> KeptVerdicts:
     """Return what is known of the device `key`; nothing if it cannot be read."""
-    kept = read_sealed(Kept, verdict_file(key))
-    return kept if kept is not None and kept.key == key else Kept(key)
+    kept = read_sealed(KeptVerdicts, verdict_file(key))
+    return kept if kept is not None and kept.key == key else KeptVerdicts(key)
 
 
-def store(key: str, change: Callable[[Kept], None]) -> Path | None:
+def store(key: str, change: Callable[[KeptVerdicts], None]) -> Path | None:
     """Change what is kept on a device; return the file, or None if it cannot be written."""
     path = verdict_file(key)
     with suppress(OSError):  # a full or read-only disk
@@ -78,7 +78,7 @@ def store(key: str, change: Callable[[Kept], None]) -> Path | None:
 def store_found(key: str, found: dict[str, Any]) -> Path | None:
     """Keep the values that the doctor has found on a device, in place of all earlier ones."""
 
-    def change(kept: Kept) -> None:
+    def change(kept: KeptVerdicts) -> None:
         kept.found = found
 
     return store(key, change)

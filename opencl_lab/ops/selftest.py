@@ -31,7 +31,7 @@ from opencl_lab.runtime.arrays import contiguous, is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.exchange import to_device
 from opencl_lab.selftest import trust
-from opencl_lab.selftest.child import Child, Step, TrialError, spread
+from opencl_lab.selftest.child import Child, TrialError, Trying, spread
 from opencl_lab.selftest.examination import Examination
 from opencl_lab.selftest.verdicts import DEVICE, Family, keep
 from opencl_lab.symptoms.basics import BARRIERS, BASICS
@@ -54,7 +54,7 @@ def all_trials() -> Iterator[Trials]:
 class SelfTest:
     """Tests kernel families on one device."""
 
-    def __init__(self, device: Device, full: bool, say: Callable[[Step], None]):
+    def __init__(self, device: Device, full: bool, say: Callable[[Trying], None]):
         self.device = here(device)
         version = self.device.platform_version
         lack = linker_missing(version) or no_room(version)
@@ -103,7 +103,7 @@ class SelfTest:
             for trial in chain(trials.trials, drawn):
                 if trial.wide != family.wide:
                     continue
-                self._say(Step(trial.title))
+                self._say(Trying(trial.title))
                 try:
                     fault = self.fault(trial, how)
                 except (InvalidConfig, InvalidProblem):  # it is not for this problem or device
@@ -121,7 +121,7 @@ class SelfTest:
         """Check what any kernel needs; those that need barriers have trials of their own."""
         checks = [(name, check) for name, check in BASICS if name not in BARRIERS]
         for name, check in checks:
-            self._say(Step(name))
+            self._say(Trying(name))
             try:
                 check(self.device)
             except Wrong as error:
@@ -130,7 +130,7 @@ class SelfTest:
                 if isinstance(error, MemoryError) or "MemoryError" in type(error).__name__:
                     raise
                 raise TrialError(f"{name}: {why(error)}") from error
-        self._say(Step("strided copies"))
+        self._say(Trying("strided copies"))
         return _copies(self.device), len(checks) + 1
 
     def fault(self, trial: Trial, how: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Step(NamedTuple):
+class Trying(NamedTuple):
     """What a child tries next, and what is known until then: if it dies, that is the verdict."""
 
     trying: str
@@ -39,7 +39,7 @@ class Child:
     Parameters
     ----------
     target : str
-        ``module:class`` of the handler; its methods return verdicts, and say each `Step`.
+        ``module:class`` of the handler; its methods return verdicts, and say each `Trying`.
     arguments : tuple
         Those of the handler.
     environment : mapping
@@ -73,18 +73,18 @@ class Child:
 
     def _attempt(self, seconds: float, request: tuple[Any, ...]) -> tuple[Verdict, bool]:
         """Return a verdict, and whether it is certain; else it may be another one next time."""
-        step: Step | None = None
+        step: Trying | None = None
         try:
             if self._worker is None:
                 self._worker = Worker(opening(self._target, *self._arguments), self._environment)
                 self._worker.answer(time.monotonic() + seconds)
-            step = Step("the first kernel")
+            step = Trying("the first kernel")
             self._worker.send(*request)
             while True:
                 kind, value = self._worker.receive(time.monotonic() + seconds)
                 if kind == "done":
                     return _sound(value), True
-                step = value if isinstance(value, Step) else step
+                step = value if isinstance(value, Trying) else step
         except Failed as error:
             if isinstance(error.error, TrialError):
                 return Verdict("broken", error.error.sentence, False), False
@@ -126,7 +126,7 @@ def _sound(value: Any) -> Verdict:
     return Verdict("unknown", "its answer is no verdict")
 
 
-def _fault(step: Step, reason: str) -> Verdict:
+def _fault(step: Trying, reason: str) -> Verdict:
     """Return the verdict on a driver that fails at a step."""
     if step.value is None:
         word = "broken" if step.claimed else "no"  # what is not claimed may fail in any way

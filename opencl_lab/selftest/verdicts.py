@@ -16,7 +16,7 @@ from opencl_lab.core.records import parsed, typed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.pocl_builds import unknown_build
 from opencl_lab.drivers.pocl_target import library_target
-from opencl_lab.drivers.verdicts import Kept, Verdict, store, stored
+from opencl_lab.drivers.verdicts import KeptVerdicts, Verdict, store, stored
 
 MODE = "OCLAB_SELFTEST"
 """The environment variable: ``off``, ``quick`` or ``full``."""
@@ -98,7 +98,7 @@ def keep(device: Device, found: Mapping[Family, Verdict] | None) -> Path | None:
     """Add verdicts to those kept, or drop all; return the file, or None if it cannot be written."""
     alike = identity(device)
 
-    def change(known: Kept) -> None:
+    def change(known: KeptVerdicts) -> None:
         families = known.families if found is not None and known.identity == alike else {}
         more = {family.key: verdict for family, verdict in (found or {}).items()}
         known.identity, known.families = alike, families | more

@@ -12,7 +12,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.drivers.discovery import here
 from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.measuring.timing_sanity import agree
-from opencl_lab.selftest.child import Step
+from opencl_lab.selftest.child import Trying
 from opencl_lab.symptoms.kernels import KernelRunner, seconds_of
 from opencl_lab.workers.serving import find
 
@@ -26,7 +26,7 @@ class Probing:
     Each step that a function yields is said at once, so that the parent knows its progress.
     """
 
-    def __init__(self, device: Device, say: Callable[[Step], None]):
+    def __init__(self, device: Device, say: Callable[[Trying], None]):
         self._device, self._say = here(device), say
 
     def probe(self, target: str) -> Verdict:
@@ -34,7 +34,7 @@ class Probing:
         for answer in find(target)(self._device):
             if "verdict" in answer:
                 return Verdict(answer["verdict"], answer.get("detail", ""), answer.get("value"))
-            self._say(Step(**answer))
+            self._say(Trying(**answer))
         return Verdict("unknown", "the probe ended without a verdict")
 
 
