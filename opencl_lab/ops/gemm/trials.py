@@ -116,6 +116,7 @@ def _quick() -> Iterator[Trial]:
         title = f"{' x '.join(map(str, shape))} of {dtype}"
         yield Trial(title, partial(_plain, dtype, *shape), dtype)
     yield Trial("transposed tiles of float32", partial(_turned, "float32", *TILES), "float32")
+    yield Trial("strided float32 with a bias and gelu", _strided, "float32")
 
 
 TYPICAL = tuple(
