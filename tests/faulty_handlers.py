@@ -9,10 +9,11 @@ from pathlib import Path
 
 from opencl_lab.core import template
 from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.ops.selftest import SelfTest
 from opencl_lab.ops.sort.gather import GATHER
 from opencl_lab.runtime import programs
-from opencl_lab.selftest.examination import TrialError
+from opencl_lab.selftest.child import TrialError
 from opencl_lab.selftest.verdicts import DEVICE, Family
 
 
@@ -34,14 +35,20 @@ class Faulty(SelfTest):
     def families(self):
         if os.environ["FAULT"] == "list":
             return 7
-        return [(Family("gather", "words"), GATHER.algorithm("words").templates)]
+        return Verdict(
+            "ok", value=[(Family("gather", "words"), GATHER.algorithm("words").templates)]
+        )
 
     def test(self, family):
         with Path(os.environ["TESTED"]).open("a", encoding="utf-8") as file:
             file.write(f"{family.key}\n")
         fault = os.environ["FAULT"]
         if family == DEVICE:
-            return ("a loop ends early" if fault == "basics" else ""), 1
+            return (
+                Verdict("broken", "a loop ends early")
+                if fault == "basics"
+                else Verdict("ok", "", 1)
+            )
         if family.algorithm in os.environ["WRONG"].split(","):
             if fault == "crash":
                 os.abort()  # PoCL catches signals that were sent

@@ -208,7 +208,7 @@ for given, right in zip(ol.unique(keys, **asked, **how), np.unique(keys, **asked
     assert np.array_equal(given, right)
 assert "sort/rank.cl.mako" in BySort().templates  # a change of it makes what was tuned stale
 listed = {(family.operation, family.algorithm) for family, _ in
-          SelfTest(ol.select_device(), True, print).families()}
+          SelfTest(ol.select_device(), True, print).families().value}
 assert {("sort", "rank"), ("unique", "rank")} <= listed
 for command in ("sort", "unique"):
     assert main([command, "--n", "500", "--algorithm", "rank", "--quiet"]) == 0

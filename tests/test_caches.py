@@ -50,7 +50,7 @@ def test_only_what_the_library_wrote_is_cleared(root):
         *("a.so", "doctor.txt", "c/main.c", "c/libx.so", "c/sub/x.so", f"other/{LIBRARY}"),
         *("c/.build-notes/x", "c/.build-12345678.txt", "c/.build-1234567A/x", "c/.build-abcdefgh"),
         *(
-            "doctor/settings.json",
+            "verdicts/settings.json",
             "doctor/mine.json",
             "pocl/README",
             "pocl/NH/README",
@@ -64,16 +64,16 @@ def test_only_what_the_library_wrote_is_cleared(root):
         f"c/{COMPILER}",
         "c/.build-x_9aab0c/built.so",
         f"doctor/{ABOUT_GPU}",
-        f"selftest/{ABOUT_GPU}",
+        f"verdicts/{ABOUT_GPU}",
     ]
-    ours += [f"selftest/.{ABOUT_GPU}.lock"]
+    ours += [f"verdicts/.{ABOUT_GPU}.lock"]
     ours += [f"pocl/{PROGRAM}".replace("NH", "AC"), "pocl/checked", "pocl/tempfile_aB1_x9.cl"]
     ours += [f"pocl/haswell/{PROGRAM}", "pocl/haswell/checked.json"]
     ours += ["pocl/checked.json", f"pocl/.oclab-{'0a' * 8}.json"]
     _fill(root, *theirs, *ours)
     (root / "c" / "link").symlink_to(root / "other")
     (root / f"c/{LIBRARY[:-5]}2.so").symlink_to(root / "a.so")
-    assert sections() == ["c", "doctor", "pocl", "selftest"]
+    assert sections() == ["c", "pocl", "verdicts", "doctor"]
     found = {str(path.relative_to(root)) for name in sections() for path in section_files(name)}
     assert found == set(ours)
     for name in sections():

@@ -18,7 +18,6 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.core.errors import OclabError
 from opencl_lab.lab.registry import get_operation, operations
-from opencl_lab.lab.soak.ways import MOST_OFFSET
 from opencl_lab.ops.solver import AUTO
 
 PROBLEMS = {
@@ -80,8 +79,8 @@ def call_of(name, number, algorithm):
 
 def at(array, offset):
     """Return a copy at some bytes from a multiple of 64."""
-    block = np.empty(array.nbytes + 2 * MOST_OFFSET, np.uint8)
-    begin = -block.ctypes.data % MOST_OFFSET + offset
+    block = np.empty(array.nbytes + 128, np.uint8)
+    begin = -block.ctypes.data % 64 + offset
     made = block[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
     made[...] = array
     return made

@@ -24,7 +24,7 @@ from opencl_lab.core.records import write_sealed
 from opencl_lab.drivers import discovery as module
 from opencl_lab.drivers.caches import section_files
 from opencl_lab.drivers.discovery import choose_device, here
-from opencl_lab.drivers.probed import corrected, probe_file
+from opencl_lab.drivers.verdicts import corrected, verdict_file
 
 # ------------------------------------------------------------ probed capabilities
 
@@ -32,7 +32,7 @@ from opencl_lab.drivers.probed import corrected, probe_file
 def test_stored_findings_correct_the_claims():
     device = replace(CPU, name="Probed", capabilities=Capabilities(fp64=True, max_work_group=4096))
     found = {"fp64": False, "max_work_group": 64, "event_timing": False}
-    write_sealed(probe_file(device.key), {"key": device.key, "capabilities": found})
+    write_sealed(verdict_file(device.key), {"key": device.key, "found": found})
     probed = corrected(device)
     assert probed.capabilities == replace(device.capabilities, **found)
     assert replace(probed, capabilities=device.capabilities) == device
@@ -49,19 +49,19 @@ def test_stored_findings_correct_the_claims():
 )
 def test_findings_of_wrong_types_or_names_are_ignored(found):
     device = replace(CPU, name="Half", capabilities=Capabilities(fp64=True, max_work_group=4096))
-    document = {"key": device.key, "capabilities": {**found, "fp16": True}, "peaks": 3, "more": 4}
-    write_sealed(probe_file(device.key), document)
+    document = {"key": device.key, "found": {**found, "fp16": True}, "more": 4}
+    write_sealed(verdict_file(device.key), document)
     assert corrected(device).capabilities == replace(device.capabilities, fp16=True)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "null", "5", "true", "[[1]]", "\0", "[" * 100_000])
 def test_corrupt_reports_are_ignored_and_cleared(text):
     device = replace(CPU, name="Corrupt")
-    path = probe_file(device.key)
+    path = verdict_file(device.key)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     assert corrected(device) == device
-    assert path in section_files("doctor")
+    assert path in section_files("verdicts")
 
 
 # ----------------------------------------------------------------- discovery

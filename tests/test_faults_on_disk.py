@@ -22,11 +22,10 @@ from tuned_entries import GPU, store, tuned, used
 import opencl_lab as ol
 from opencl_lab.core import paths
 from opencl_lab.core.paths import write_json
-from opencl_lab.core.records import write_sealed
 from opencl_lab.drivers import pocl
 from opencl_lab.drivers.caches import usable_folder
 from opencl_lab.drivers.discovery import select_device
-from opencl_lab.drivers.probed import probe_file
+from opencl_lab.drivers.verdicts import store_found
 from opencl_lab.tuned.storage import update_entries
 
 CALLS = """
@@ -79,11 +78,11 @@ def test_damage_in_every_file_of_the_cache(tmp_path, damage, monkeypatch):
     assert known.returncode == 0, known.stderr
     with monkeypatch.context() as patch:
         patch.setenv("OCLAB_CACHE_DIR", str(where["OCLAB_CACHE_DIR"]))
-        write_sealed(probe_file(select_device().key), {"key": select_device().key, "peaks": {}})
+        store_found(select_device().key, {"fp64": False})
     write_json(where["OCLAB_DATA_DIR"] / "tuning" / "sort.json", {"format": 1, "entries": []})
     rng = np.random.default_rng(4)
     damaged = sorted(files_below(tmp_path))
-    assert {path.parent.name for path in damaged} >= {"c", "doctor", "tuning"}
+    assert {path.parent.name for path in damaged} >= {"c", "verdicts", "tuning"}
     for path in damaged:
         content = np.frombuffer(path.read_bytes(), np.uint8).copy()
         if damage == "a flipped bit" and content.size:

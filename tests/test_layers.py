@@ -34,7 +34,6 @@ NAMING_OPERATIONS = {
     "lab/studies/peers": "every operation beside other libraries",
     "lab/studies/over_ranks": "every operation that ranks share",
     "lab/doctor/probes/behaviour": "a kernel of its own that sorts",
-    "lab/soak/cases": "random options of every operation",
 }
 """Modules that may name an operation, and as what; those of `ops` and `lab/ops` do."""
 assert DOCUMENT.exists(), "the tests are those of a checkout or of the sdist, which have it"

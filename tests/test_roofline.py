@@ -13,12 +13,10 @@ from rich.console import Console
 from opencl_lab.core.plan import Work
 from opencl_lab.core.records import write_sealed
 from opencl_lab.core.template import Source
-from opencl_lab.drivers.probed import probe_file
+from opencl_lab.drivers.verdicts import store_found, verdict_file
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.cli.tune_search import _line
-from opencl_lab.lab.doctor.diagnose import store
-from opencl_lab.lab.doctor.examine import Finding
-from opencl_lab.lab.doctor.probes import throughput, transfers
+from opencl_lab.lab.doctor.probes import throughput
 from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.engine.request import Point, Request
 from opencl_lab.lab.engine.runner import run_point
@@ -118,45 +116,39 @@ def cache(tmp_path, monkeypatch):
 
 def test_stored_findings_come_back_as_peaks(device, cache):
     assert stored_peaks(device) is None
-    findings = [
-        Finding("flops32", "", "ok", "", 2.5e11),
-        Finding("flops64", "", "broken", "", False),
-        Finding("copy_bytes", "", "limited", "", 3e10),
-        Finding("cached_bytes", "", "unknown", "", None),
-        Finding("max_work_group", "", "ok", "", 4096),
-    ]
-    store(device, findings)
+    found = {"flops32": 2.5e11, "flops64": False, "copy_bytes": 3e10, "max_work_group": 4096}
+    store_found(device.key, found)
     assert stored_peaks(device) == Peaks(flops32=2.5e11, copy_bytes=3e10)
-    store(device, [Finding("flops32", "", "ok", "", 2.50001e11)])  # a new doctor is heard at once
+    store_found(device.key, {"flops32": 2.50001e11})  # a new doctor is heard at once
     assert stored_peaks(device) == Peaks(flops32=2.50001e11)
-    store(device, [Finding("flops32", "", "broken", "", False)])
+    store_found(device.key, {"flops32": False})
     assert stored_peaks(device) is None
 
 
 @pytest.mark.parametrize(
     "document",
     [
-        '{"peaks": []}',
-        '{"key": "another", "peaks": {"flops32": 1.0}}',
-        '{"peaks": [1]}',
-        '{"peaks": {"flops32": "fast", "flops64": -1, "x": 1}}',
-        '{"peaks": {"flops32": Infinity, "flops64": true, "copy_bytes": NaN}}',
-        '{"peaks": {"flops32": 0, "flops64": null, "copy_bytes": 1HUGE}}',
+        '{"found": []}',
+        '{"key": "another", "found": {"flops32": 1.0}}',
+        '{"found": [1]}',
+        '{"found": {"flops32": "fast", "flops64": -1, "x": 1}}',
+        '{"found": {"flops32": Infinity, "flops64": true, "copy_bytes": NaN}}',
+        '{"found": {"flops32": 0, "flops64": null, "copy_bytes": 1HUGE}}',
     ],
 )
 def test_damaged_findings_are_no_peaks(document, device, cache):
-    path = store(device, [])
+    path = store_found(device.key, {})
     peaks = json.loads(document.replace("HUGE", "0" * 400))
     write_sealed(path, {"key": device.key, **peaks})
     assert stored_peaks(device) is None
-    write_sealed(path, {"key": device.key, "peaks": {"flops32": 1.0, "flops64": "slow"}})
+    write_sealed(path, {"key": device.key, "found": {"flops32": 1.0, "flops64": "slow"}})
     assert stored_peaks(device) == Peaks(flops32=1.0)
 
 
 def compare(device, peaks):
     """Sort with the peaks that a doctor would have stored."""
-    store(device, [Finding(name, "", "ok", "", value) for name, value in peaks.items()])
-    assert probe_file(device.key).exists()
+    store_found(device.key, peaks)
+    assert verdict_file(device.key).exists()
     sort = get_operation("sort")
     options = sort.with_defaults({"n": 20_000, "dtype": "float32"})
     problem = sort.problem(**options)
@@ -205,7 +197,7 @@ def test_the_tuner_says_it_too(device, cache):
     config = task.algorithm.default_config(task.problem, device)
     best = Evaluation(config, "correct", times_ms=(0.5,))
     peaks = {"copy_bytes": 1e3, "cached_bytes": 1e15}
-    store(device, [Finding(name, "", "ok", "", value) for name, value in peaks.items()])
+    store_found(device.key, peaks)
     state = TuningProgress("search", 1, 9, best, best, {}, None)
     assert "(>100 % of peak, faster than memory's" in _line(task, state)
 
@@ -325,61 +317,10 @@ def test_a_simulator_and_a_device_without_doubles_have_no_peak(device):
     assert step["verdict"] == "no"
 
 
-# --- copies between host and device --------------------------------------------------------------
-
-
-@pytest.fixture
-def apart(device):
-    """The device under test, taken for one with memory of its own."""
-    return replace(device, unified_memory=False, simulated=False)
-
-
-WAYS = [(pinned, sends) for pinned in (False, True) for sends in (False, True)]
-
-
-@pytest.mark.parametrize(("pinned", "sends"), WAYS)
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_transfers_copy_all_bytes(apart, pinned, sends, rounds):
-    candidate = transfers._Transfer(ProbeSession(apart), 1 << 16, pinned, sends)
-    candidate.build()
-    candidate.rounds = rounds
-    for _ in range(2):
-        assert candidate.launch() > 0
-        candidate.verify()
-    with pytest.raises(Wrong):  # nothing was copied since
-        candidate.verify()
-
-
-def test_a_transfer_that_leaves_something_out_is_seen(apart, monkeypatch):
-    candidate = transfers._Transfer(ProbeSession(apart), 1 << 16, False, True)
-    candidate.build()
-    whole, candidate.array = candidate.array, candidate.array[:-1]
-    candidate.launch()
-    candidate.array = whole
-    with pytest.raises(Wrong, match="1 of 16384"):
-        candidate.verify()
-
-
-@pytest.mark.parametrize("name", ["send_bytes", "fetch_bytes", "send_plain_bytes"])
-def test_rates_of_transfers_are_peaks(name, apart, monkeypatch):
-    monkeypatch.setattr(transfers, "SIZES", (1 << 14, 1 << 16))
-    monkeypatch.setattr(throughput, "STALL_SECONDS", 0.01)
-    *steps, last = getattr(transfers, name)(apart)
-    tried = dict.fromkeys(step["trying"] for step in steps)
-    assert list(tried) == ["16 KiB at once", "64 KiB at once"]
-    assert last["verdict"] == "ok"
-    assert getattr(Peaks.of({name: last["value"]}), name) == last["value"] > 0
-
-
-def test_a_device_on_the_memory_of_the_host_has_no_transfers(device):
-    (step,) = transfers.fetch_plain_bytes(replace(device, unified_memory=True))
-    assert step["verdict"] == "no" and "nothing is copied" in step["detail"]
-
-
 def test_the_list_of_devices_has_the_peaks(device, cache, capsys):
-    store(device, [Finding("flops32", "", "ok", "", 2.5e11), Finding("x", "", "ok", "", 1.0)])
+    store_found(device.key, {"flops32": 2.5e11, "x": 1.0})
     assert main(["devices", "--device", device.spec]) == 0
     assert "peaks that oclab doctor measured: flops32 250 GFLOP/s\n" in capsys.readouterr().out
     assert main(["devices", "--device", device.spec, "--json"]) == 0
     peaks = json.loads(capsys.readouterr().out)["peaks"]
-    assert peaks["flops32"] == 2.5e11 and peaks["send_bytes"] is None
+    assert peaks["flops32"] == 2.5e11 and peaks["copy_bytes"] is None

@@ -36,13 +36,11 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.records import parsed
 from opencl_lab.core.wording import number_of, visible
 from opencl_lab.distributed.array import _header
-from opencl_lab.drivers import probed
+from opencl_lab.drivers import verdicts as stored
 from opencl_lab.drivers.caches import SECTIONS, section_folder
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.cli.values import variants
-from opencl_lab.lab.doctor import diagnose
-from opencl_lab.lab.doctor.examine import Finding
 from opencl_lab.lab.files import PICTURES, read_array, read_stored
 from opencl_lab.lab.files.blocks import NpyFile
 from opencl_lab.lab.ops.gemm.operation import GEMM
@@ -122,16 +120,15 @@ def test_named_temporary_files_are_where_others_cannot_replace_them():
 
 
 DEVICE = replace(GPU, name="Shared", capabilities=Capabilities(local_memory=1 << 15))
-FINDINGS = [Finding("local_memory", "local memory", "ok", "", 1 << 40)]
 MEASURED = {
     "doctor": (
-        lambda: probed.probe_file(DEVICE.key),
-        lambda: diagnose.store(DEVICE, FINDINGS),
-        lambda: probed.corrected(DEVICE) != DEVICE,
+        lambda: stored.verdict_file(DEVICE.key),
+        lambda: stored.store_found(DEVICE.key, {"local_memory": 1 << 40}),
+        lambda: stored.corrected(DEVICE) != DEVICE,
     ),
     "selftest": (
-        lambda: verdicts.verdict_file(DEVICE),
-        lambda: verdicts.keep(DEVICE, {verdicts.DEVICE: verdicts.Verdict(digest="")}),
+        lambda: stored.verdict_file(DEVICE.key),
+        lambda: verdicts.keep(DEVICE, {verdicts.DEVICE: stored.Verdict("ok")}),
         lambda: bool(verdicts.kept(DEVICE)),
     ),
 }

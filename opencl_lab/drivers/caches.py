@@ -64,9 +64,9 @@ def _is_of_pocl(path: Path) -> bool:
 SECTIONS: dict[str, Callable[[Path], bool]] = {
     "binaries": _is_binary,
     "c": _is_library,
-    "doctor": _is_record,
     "pocl": _is_of_pocl,
-    "selftest": _is_record,
+    "verdicts": _is_record,
+    **dict.fromkeys(("doctor", "selftest"), _is_record),  # of older versions
 }
 """The sections of the cache, and how the library's files in them are recognised."""
 

@@ -12,7 +12,7 @@ import pyopencl as cl
 
 from opencl_lab.drivers import pretend
 from opencl_lab.drivers.pocl_target import repair_target
-from opencl_lab.drivers.probed import corrected
+from opencl_lab.drivers.verdicts import corrected
 
 KINDS = ("gpu", "accelerator", "cpu")
 DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}

@@ -18,8 +18,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.drivers.probed import corrected
 from opencl_lab.drivers.processes import variables
+from opencl_lab.drivers.verdicts import corrected
 
 if TYPE_CHECKING:  # the command line needs the names alone
     from opencl_lab.core.device import Capabilities, Device

@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -24,17 +24,24 @@ from opencl_lab.core.errors import (
 )
 from opencl_lab.drivers.discovery import here
 from opencl_lab.drivers.pocl import linker_missing, no_room
+from opencl_lab.drivers.processes import default_threads
+from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.ops.trial import Array, Trial, Trials
 from opencl_lab.runtime.arrays import contiguous, is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.exchange import to_device
 from opencl_lab.selftest import trust
-from opencl_lab.selftest.examination import Examination, TrialError
-from opencl_lab.selftest.verdicts import DEVICE, LIST, Family, Verdict, drop
+from opencl_lab.selftest.child import Child, TrialError, Trying, spread
+from opencl_lab.selftest.examination import Examination
+from opencl_lab.selftest.verdicts import DEVICE, Family, keep
 from opencl_lab.symptoms.basics import BARRIERS, BASICS
 from opencl_lab.symptoms.kernels import Wrong, why
 
-SEED = 2026
+SEED, DRAWN = 2026, 32
+"""Seed of data, and how many trials of an operation the whole self-test draws."""
+LEAST_CHILDREN, MOST_CHILDREN = 2, 4
+"""Bounds of the number of children that test a device anew, which is half that of the processors:
+they mostly build."""
 
 
 def all_trials() -> Iterator[Trials]:
@@ -47,7 +54,7 @@ def all_trials() -> Iterator[Trials]:
 class SelfTest:
     """Tests kernel families on one device."""
 
-    def __init__(self, device: Device, full: bool, say: Callable[[str], None]):
+    def __init__(self, device: Device, full: bool, say: Callable[[Trying], None]):
         self.device = here(device)
         version = self.device.platform_version
         lack = linker_missing(version) or no_room(version)
@@ -56,7 +63,7 @@ class SelfTest:
         self.device.queue()  # raises an error if others have the device for themselves
         self._full, self._say = full, say
 
-    def families(self) -> list[tuple[Family, tuple[str, ...]]]:
+    def families(self) -> Verdict:
         """Return the families to test, and the templates of each.
 
         These are all of them for a full test, else those of typical problems.
@@ -72,17 +79,19 @@ class SelfTest:
                 algorithm = trials.solver.algorithm(name).on(self.device.kind)
                 found[Family(trials.solver.name, name, wide)] = algorithm.templates
         # The alphabet has those that are built longest at its end; they come first.
-        return list(found.items())[::-1]
+        return Verdict("ok", value=list(found.items())[::-1])
 
-    def test(self, family: Family) -> tuple[str, int]:
-        """Return what is wrong with a family, or "", and how many trials ran.
+    def test(self, family: Family) -> Verdict:
+        """Return the verdict on a family; its value is how many trials ran.
 
         If the few trials of a first use are not for this device, another one is taken.
         """
-        if family == DEVICE:
-            return self._basics()
-        fault, count = self._test(family, self._full, 0)
-        return (fault, count) if count or self._full else self._test(family, True, 1)
+        fault, count = self._basics() if family == DEVICE else self._test(family, self._full, 0)
+        if not count and not self._full:
+            fault, count = self._test(family, True, 1)
+        if fault:
+            return Verdict("broken", fault, count)
+        return Verdict("ok", "", count) if count else Verdict("no", "no trial is for it", 0)
 
     def _test(self, family: Family, full: bool, enough: int) -> tuple[str, int]:
         count = 0
@@ -90,10 +99,11 @@ class SelfTest:
             how = trials.how(family.algorithm)
             if trials.solver.name != family.operation or how is None:
                 continue
-            for trial in trials.trials:
-                if trial.wide != family.wide or (trial.full and not full):
+            drawn = trials.drawn(self.device, DRAWN if full else 0)
+            for trial in chain(trials.trials, drawn):
+                if trial.wide != family.wide:
                     continue
-                self._say(trial.title)
+                self._say(Trying(trial.title))
                 try:
                     fault = self.fault(trial, how)
                 except (InvalidConfig, InvalidProblem):  # it is not for this problem or device
@@ -111,7 +121,7 @@ class SelfTest:
         """Check what any kernel needs; those that need barriers have trials of their own."""
         checks = [(name, check) for name, check in BASICS if name not in BARRIERS]
         for name, check in checks:
-            self._say(name)
+            self._say(Trying(name))
             try:
                 check(self.device)
             except Wrong as error:
@@ -120,7 +130,7 @@ class SelfTest:
                 if isinstance(error, MemoryError) or "MemoryError" in type(error).__name__:
                     raise
                 raise TrialError(f"{name}: {why(error)}") from error
-        self._say("strided copies")
+        self._say(Trying("strided copies"))
         return _copies(self.device), len(checks) + 1
 
     def fault(self, trial: Trial, how: dict[str, Any]) -> str:
@@ -156,15 +166,28 @@ def examine(
 ) -> dict[Family, Verdict]:
     """Test a device anew, whatever is known of it, and return the verdicts, which are kept."""
     trust.mode()  # a wrong word in the environment is an error here, too
+    handler = trust.handler or f"{__name__}:{SelfTest.__name__}"
+    examination = Examination(device, handler, full=full, fresh=True)
+    count = max(LEAST_CHILDREN, min(default_threads() // 2, MOST_CHILDREN))
+    children = [examination.child() for _ in range(count)]
+
+    def test(child: Child, one: tuple[Family, tuple[str, ...]]) -> tuple[Family, Verdict]:
+        return one[0], examination.verdict(*one, child)
+
     try:
-        drop(device)
-        handler = trust.handler or f"{__name__}:{SelfTest.__name__}"
-        examination = Examination(device, handler, full=full, fresh=True, progress=progress)
-        found = examination.complete()
+        keep(device, None)
+        found = {DEVICE: examination.verdict(DEVICE, (), children[0])}
+        listed = children[0].ask("families")
+        for verdict in (found[DEVICE], listed):
+            if verdict.word == "unknown":
+                raise LaunchError(f"the kernels of {device} cannot be tested: {verdict.detail}")
+        progress(DEVICE, found[DEVICE])
+        if found[DEVICE].word == "ok":
+            families = [(Family(*one), tuple(names)) for one, names in listed.value]
+            for family, verdict in spread(test, families, children):
+                found[family] = verdict
+                progress(family, verdict)
+        return found
     finally:
+        children[0].end()
         trust.forget()
-    for family in (DEVICE, LIST):
-        doubt = found[family].doubt if family in found else "no thread can be started"
-        if doubt:
-            raise LaunchError(f"the kernels of {device} cannot be tested: {doubt}")
-    return {family: verdict for family, verdict in found.items() if family != LIST}

@@ -1,15 +1,19 @@
-"""Trials: small calls of public functions whose results are known, for the self-test of devices."""
+"""Trials: calls of public functions whose results are known.
+
+Each operation says in its module `trials` which problems it has: a few fixed ones for the first use
+of a device, and random ones, which its whole self-test and `tools/soak.py` draw.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import is_wide
+from opencl_lab.core.kernels import is_wide, lacks_type
 
 Array: TypeAlias = np.ndarray[Any, Any]
 TOLERANCE = {2: 2e-3, 4: 2e-5, 8: 1e-12}
@@ -18,7 +22,10 @@ kernels are further off; `oclab sort` and others have the bounds of rounding err
 
 
 class Task(NamedTuple):
-    """What a trial computes: ``call(*arrays, **how)`` returns an array, or a tuple of them."""
+    """What a trial computes: ``call(*arrays, **how)`` returns an array, or a tuple of them.
+
+    Where it is a `functools.partial` of a public function, that takes more options.
+    """
 
     call: Callable[..., Any]
     arrays: tuple[Array, ...]
@@ -39,15 +46,12 @@ class Trial:
         Type of the numbers.
     exact : bool
         Whether all values must be equal; else within `TOLERANCE`.
-    full : bool
-        Whether it is left out at the first use of a device.
     """
 
     title: str
     task: Callable[[np.random.Generator], Task]
     dtype: str
     exact: bool = False
-    full: bool = False
 
     @property
     def wide(self) -> bool:
@@ -79,6 +83,37 @@ class Trial:
         return np.asarray(equal | (np.abs(result - right) <= TOLERANCE[size] * largest))
 
 
+class Drawer:
+    """Draws what is left open in a trial: sizes, types and options.
+
+    Parameters
+    ----------
+    device : Device
+        The types are those that it has.
+    rng : numpy.random.Generator
+    """
+
+    def __init__(self, device: Device, rng: np.random.Generator):
+        self._device, self._rng = device, rng
+
+    def pick(self, items: Sequence[Any]) -> Any:
+        """Return one of the items."""
+        return items[int(self._rng.integers(len(items)))]
+
+    def chance(self, share: float) -> bool:
+        """Return True in such a share of all cases."""
+        return bool(self._rng.random() < share)
+
+    def dtype(self, names: Sequence[str]) -> str:
+        """Return one of these types that the device has."""
+        found: str = self.pick([name for name in names if not lacks_type(self._device, name)])
+        return found
+
+    def size(self, most: int, least: int = 1) -> int:
+        """Return a size; each order of magnitude is as likely."""
+        return round(float(np.exp(self._rng.uniform(np.log(least), np.log(most)))))
+
+
 class Chooser(Protocol):
     """What trials need of a solver."""
 
@@ -105,12 +140,23 @@ class Trials:
         others when a call needs them.
     only : str
         The algorithm that the calls use, if they take no name of one.
+    draw : callable, optional
+        Makes a random trial, of any size that takes little time.
+
+    `trials` are those of the first use of a device.
     """
 
     solver: Chooser
     trials: tuple[Trial, ...]
     typical: tuple[Any, ...] = ()
     only: str = ""
+    draw: Callable[[Drawer], Trial] | None = None
+
+    def drawn(self, device: Device, count: int) -> Iterator[Trial]:
+        """Yield random trials, the same ones each time."""
+        if self.draw is not None:
+            for seed in range(count):
+                yield self.draw(Drawer(device, np.random.default_rng(seed)))
 
     def how(self, algorithm: str) -> dict[str, Any] | None:
         """Return the arguments that choose an algorithm; None if there are no trials of it."""

@@ -64,7 +64,7 @@ def _begin(device: Device, full: bool) -> Examination | None:
     if whole is None:
         _log.info("%s is not tested", device)
         return None
-    faulty = (one.fault and one.version == __version__ for one in kept(whole).values())
+    faulty = (one.word == "broken" and one.version == __version__ for one in kept(whole).values())
     if identity(device) in shipped() and not full and not any(faulty):
         return None
     from opencl_lab.selftest.examination import Examination
@@ -90,13 +90,6 @@ def forget() -> None:
         _said.clear()
 
 
-def settle(device: Device) -> None:
-    """Wait until a device is tested, so that measurements are not made beside that."""
-    examination = _examination(device)
-    if examination is not None:
-        examination.complete()
-
-
 def admit(device: Device) -> None:
     """Raise `LaunchError` if what nearly every kernel needs does not work on a device."""
     fault_of_all = fault(device, DEVICE, ())
@@ -116,9 +109,9 @@ def fault(device: Device, family: Family, templates: tuple[str, ...]) -> str:
     if examination is None:
         return ""
     found = examination.verdict(family, templates)
-    if found.doubt and _is_new(device, None):
-        _log.warning("%s is used untested: %s", device, found.doubt)
-    return found.fault
+    if found.word == "unknown" and _is_new(device, None):
+        _log.warning("%s is used untested: %s", device, found.detail)
+    return found.detail if found.word == "broken" else ""
 
 
 def _is_new(device: Device, family: Family | None) -> bool:
@@ -162,7 +155,7 @@ def _instead(device: Device) -> str:
 
 
 def _after_fork() -> None:
-    """Begin anew: the threads that hold locks, or test, are not copied."""
+    """Begin anew: the threads that hold locks are not copied."""
     global _lock
     _lock = threading.Lock()
     _examinations.clear()

@@ -1,28 +1,23 @@
-"""What the self-test found: kept on disk for each device, or shipped for those known to be good."""
+"""What the self-test found: families of kernels, and devices that are known to be good."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
-
-from msgspec import Struct, field
+from typing import NamedTuple
 
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError
-from opencl_lab.core.paths import cache_dir, locked, record_name
-from opencl_lab.core.records import as_json, parsed, read_sealed, timestamp, typed, write_sealed
+from opencl_lab.core.records import parsed, typed
 from opencl_lab.core.template import kernel_digest
-from opencl_lab.drivers.caches import make_section
 from opencl_lab.drivers.pocl_builds import unknown_build
 from opencl_lab.drivers.pocl_target import library_target
+from opencl_lab.drivers.verdicts import KeptVerdicts, Verdict, store, stored
 
-SECTION = "selftest"
 MODE = "OCLAB_SELFTEST"
 """The environment variable: ``off``, ``quick`` or ``full``."""
 
@@ -49,31 +44,6 @@ class Family(NamedTuple):
 
 DEVICE = Family("device", "basics")
 """Loops, barriers and copies, without which nearly every kernel would be wrong."""
-LIST = Family("device", "list")
-"""Stands for listing the families that typical problems take, or all of them."""
-Listed: TypeAlias = tuple[Family, tuple[str, ...]]
-"""A family, and the templates of its kernels."""
-
-
-class Verdict(Struct, frozen=True, kw_only=True):
-    """The result of the trials of one family on one device."""
-
-    digest: str  # of the templates of its kernels
-    fault: str = ""  # what is wrong, in words; empty if nothing is
-    doubt: str = ""  # why it could not be tested; such a verdict is not kept
-    trials: int = 0  # how many ran; none if the algorithm is not for this device
-    full: bool = False  # whether all trials ran, or the few of a first use
-    seconds: float = 0.0
-    families: tuple[Listed, ...] = ()  # what was listed
-    version: str = __version__
-    date: str = field(default_factory=timestamp)
-
-
-class Kept(Struct, kw_only=True):
-    """The file with the verdicts on a device."""
-
-    identity: str
-    families: dict[str, Verdict]
 
 
 @dataclass(frozen=True)
@@ -108,15 +78,10 @@ def shipped() -> Mapping[str, Shipped]:
     return {one.identity: one for one in typed(list[Shipped], parsed(text))}
 
 
-def verdict_file(device: Device) -> Path:
-    """Return the file in which verdicts on a device are kept."""
-    return cache_dir(SECTION, record_name(device.key))
-
-
 def kept(device: Device) -> dict[str, Verdict]:
     """Return the verdicts that were kept on a device and its driver, by the families' keys."""
-    found = read_sealed(Kept, verdict_file(device))
-    return found.families if found is not None and found.identity == identity(device) else {}
+    found = stored(device.key)
+    return found.families if found.identity == identity(device) else {}
 
 
 def is_current(verdict: Verdict, templates: tuple[str, ...], full: bool) -> bool:
@@ -129,19 +94,13 @@ def is_current(verdict: Verdict, templates: tuple[str, ...], full: bool) -> bool
         return False
 
 
-def drop(device: Device) -> None:
-    """Forget what was kept on a device."""
-    with suppress(OSError):
-        verdict_file(device).unlink(missing_ok=True)
+def keep(device: Device, found: Mapping[Family, Verdict] | None) -> Path | None:
+    """Add verdicts to those kept, or drop all; return the file, or None if it cannot be written."""
+    alike = identity(device)
 
+    def change(known: KeptVerdicts) -> None:
+        families = known.families if found is not None and known.identity == alike else {}
+        more = {family.key: verdict for family, verdict in (found or {}).items()}
+        known.identity, known.families = alike, families | more
 
-def keep(device: Device, found: Mapping[Family, Verdict]) -> Path | None:
-    """Add verdicts to those kept; return the file, or None if it cannot be written."""
-    path = verdict_file(device)
-    with suppress(OSError):  # a full or read-only disk: the device is tested again next time
-        make_section(SECTION)
-        with locked(path):
-            families = kept(device) | {family.key: verdict for family, verdict in found.items()}
-            write_sealed(path, as_json(Kept(identity=identity(device), families=families)))
-        return path
-    return None
+    return store(device.key, change)

@@ -63,9 +63,7 @@ class Settings:
         selection = self.select()
         if self._start is None:
             from opencl_lab.lab.measuring.environment import begin
-            from opencl_lab.selftest import trust
 
-            trust.settle(selection.device)
             self._start = begin(selection.device, self._earlier)
         return selection
 

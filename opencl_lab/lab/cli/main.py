@@ -32,7 +32,6 @@ PLACES = {
     "selftest": "opencl_lab.lab.cli.selftest:selftest_command",
     "report": "opencl_lab.lab.cli.report:report_command",
     "source": "opencl_lab.lab.cli.source:source_command",
-    "soak": "opencl_lab.lab.cli.soak:soak_command",
     "study": "opencl_lab.lab.cli.study:study_command",
     "tune": "opencl_lab.lab.cli.tune:tune_command",
     "tuning": "opencl_lab.lab.cli.tuning:tuning_command",

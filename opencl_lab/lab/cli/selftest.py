@@ -15,7 +15,16 @@ from opencl_lab.lab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from opencl_lab.core.device import Device
-    from opencl_lab.selftest.verdicts import Family, Verdict
+    from opencl_lab.drivers.verdicts import Verdict
+    from opencl_lab.selftest.verdicts import Family
+
+STATUS = {"ok": "correct", "broken": "correctness", "unknown": "runtime", "no": "unavailable"}
+WORDS = {
+    "ok": ("right", "green"),
+    "broken": ("wrong", "bold red"),
+    "unknown": ("untested", "yellow"),
+    "no": ("untested", "dim"),
+}
 
 
 def tested_device(device: Device, *, full: bool) -> Mapping[Family, Verdict]:
@@ -40,21 +49,13 @@ def rows_of(tested: Mapping[Family, Verdict]) -> list[dict[str, Any]]:
             "operation": family.operation,
             "algorithm": family.algorithm,
             "wide": family.wide,
-            "status": _status(verdict),
-            "reason": verdict.fault or verdict.doubt,
-            "trials": verdict.trials,
+            "status": STATUS[verdict.word],
+            "reason": verdict.detail if verdict.word != "no" else "",
+            "trials": verdict.value or 0,
             "seconds": verdict.seconds,
         }
         for family, verdict in sorted(tested.items())
     ]
-
-
-def _status(verdict: Verdict) -> str:
-    if verdict.fault:
-        return "correctness"
-    if verdict.doubt:
-        return "runtime"
-    return "correct" if verdict.trials else "unavailable"
 
 
 def table_of(device: Device, tested: Mapping[Family, Verdict]) -> Table:
@@ -66,15 +67,10 @@ def table_of(device: Device, tested: Mapping[Family, Verdict]) -> Table:
     table.add_column("trials", justify="right")
     table.add_column("verdict", ratio=1, overflow="fold")
     for family, verdict in sorted(tested.items()):
-        what = Text("right", style="green")
-        if verdict.fault:
-            what = Text(f"wrong: {verdict.fault}", style="bold red")
-        elif verdict.doubt:
-            what = Text(f"untested: {verdict.doubt}", style="yellow")
-        elif not verdict.trials:
-            what = Text("no trial is for this device", style="dim")
+        word, style = WORDS[verdict.word]
+        what = Text(f"{word}: {verdict.detail}" if verdict.detail else word, style=style)
         numbers = "of 8 bytes" if family.wide else ""
-        table.add_row(family.operation, family.algorithm, numbers, str(verdict.trials), what)
+        table.add_row(family.operation, family.algorithm, numbers, str(verdict.value or 0), what)
     return table
 
 
@@ -95,8 +91,8 @@ def selftest_command(full: bool) -> int:
         print_json(document("selftest", device=device.as_dict(), results=rows_of(tested)))
     else:
         settings().print(table_of(device, tested))
-        wrong = sum(bool(verdict.fault) for verdict in tested.values())
-        untested = sum(bool(verdict.doubt) for verdict in tested.values())
+        words = [verdict.word for verdict in tested.values()]
+        wrong, untested = words.count("broken"), words.count("unknown")
         unknown = f", {untested} untested" if untested else ""
         settings().say(f"{len(tested)} families of kernels, {wrong or 'none'} wrong{unknown}")
     return status_of(tested)
@@ -104,7 +100,5 @@ def selftest_command(full: bool) -> int:
 
 def status_of(tested: Mapping[Family, Verdict]) -> int:
     """Return the exit status for verdicts."""
-    if any(verdict.fault for verdict in tested.values()):
-        return 1
-    untested = any(verdict.doubt for verdict in tested.values())
-    return LaunchError.exit_status if untested else 0
+    words = {verdict.word for verdict in tested.values()}
+    return 1 if "broken" in words else LaunchError.exit_status if "unknown" in words else 0

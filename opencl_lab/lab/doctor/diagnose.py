@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Capabilities, Device
-from opencl_lab.core.records import as_json, sound_fields, write_sealed
-from opencl_lab.drivers import probed
-from opencl_lab.drivers.caches import make_section
+from opencl_lab.core.records import sound_fields
 from opencl_lab.drivers.pocl import linker_missing, no_room
-from opencl_lab.drivers.probed import probe_file
+from opencl_lab.drivers.verdicts import store_found
 from opencl_lab.lab.doctor.examine import TIME_LIMIT, Finding, Probe, examine
 from opencl_lab.lab.doctor.installation import installation
 from opencl_lab.lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.lab.measuring.roofline import Peaks
 
 NO_PEAK = "results are not compared with this peak; probe again on a machine that is less busy"
-NO_RATE = "the rate of copies to the device or back is unknown"
 FAULT = "opencl_lab works around it; another version of the driver may not have the fault"
 VECTORS = "built-ins take narrower vectors; other vectors are not avoided: check the results"
-INACCURATE = "what kernels compute by this function is as wrong: gelu of gemm by erf, for example"
-DENORMALS = "numbers that small count as zero on this device: scale the data"
 HOME = "opencl_lab.lab.doctor.probes"
 BEHAVIOUR, FEATURES, LIMITS = f"{HOME}.behaviour:", f"{HOME}.features:", f"{HOME}.limits:"
-MATRIX, THROUGHPUT, TRANSFERS = f"{HOME}.matrix:", f"{HOME}.throughput:", f"{HOME}.transfers:"
+MATRIX, THROUGHPUT = f"{HOME}.matrix:", f"{HOME}.throughput:"
 PROBES = (
     Probe(
         BEHAVIOUR + "usable",
@@ -56,8 +49,6 @@ PROBES = (
         FAULT,
         "float16 works all the same: the arithmetic is in float32",
     ),
-    Probe(f"{HOME}.numerics:accuracy", "accuracy of functions", INACCURATE),
-    Probe(f"{HOME}.numerics:denormals", "denormal numbers", DENORMALS),
     Probe(FEATURES + "int64_atomics", "64-bit atomics", FAULT),
     Probe(FEATURES + "inline_ptx", "inline PTX", FAULT),
     Probe(MATRIX + "matrix_units", "matrix units of warps", FAULT),
@@ -84,18 +75,12 @@ PROBES = (
         "built-in figures decide which calls run there",
         alone=True,
     ),
-    Probe(TRANSFERS + "send_bytes", "peak of copying from pinned memory", NO_RATE, alone=True),
-    Probe(TRANSFERS + "fetch_bytes", "peak of copying to pinned memory", NO_RATE, alone=True),
-    Probe(TRANSFERS + "send_plain_bytes", "peak of copying from plain arrays", NO_RATE, alone=True),
-    Probe(TRANSFERS + "fetch_plain_bytes", "peak of copying to plain arrays", NO_RATE, alone=True),
 )
 
 
-def _values(findings: Sequence[Finding]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the findings that are capabilities, and those that are peaks."""
-    values = {finding.name: finding.value for finding in findings}
-    peaks = Peaks.of(values)  # without unknown values
-    return sound_fields(Capabilities, values), {} if peaks is None else asdict(peaks)
+def values_of(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return what was found, by name."""
+    return {finding.name: finding.value for finding in findings if finding.value is not None}
 
 
 @dataclass(frozen=True)
@@ -110,35 +95,18 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as the JSON document of the command line."""
+        peaks = Peaks.of(values_of(self.findings))
         return {
             "schema": "oclab/1",
             "command": "doctor",
             "version": __version__,
             "device": self.device.as_dict(),
-            "peaks": _values(self.findings)[1],
+            "peaks": {} if peaks is None else asdict(peaks),
             "probes": [asdict(finding) for finding in self.findings],
             "installation": [asdict(tool) for tool in self.installed],
             "toolchain": [asdict(tool) for tool in self.tools],
             "stored": None if self.stored is None else str(self.stored),
         }
-
-
-def store(device: Device, findings: Sequence[Finding]) -> Path:
-    """Write findings to the file from which `corrected` and `stored_peaks` read them."""
-    make_section("doctor")
-    path = probe_file(device.key)
-    capabilities, peaks = _values(findings)
-    written = probed.ProbeReport(
-        key=device.key,
-        version=__version__,
-        date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        capabilities=capabilities,
-        peaks=peaks,
-        small_calls=next((item.value for item in findings if item.name == "small_calls"), None),
-        probes=list(findings),
-    )
-    write_sealed(path, as_json(written))
-    return path
 
 
 def report(
@@ -171,9 +139,8 @@ def report(
     if found[first.name].verdict == "ok":
         take(examine(device, others, time_limit=time_limit))
     findings = tuple(found[probe.name] for probe in PROBES if probe.name in found)
-    stored = None
-    with suppress(OSError):  # findings are reported even if the disk is full or read-only
-        stored = store(device, findings)
-    capabilities = replace(device.capabilities, **_values(findings)[0])
+    values = values_of(findings)
+    stored = store_found(device.key, values)
+    capabilities = replace(device.capabilities, **sound_fields(Capabilities, values))
     corrected = replace(device, capabilities=capabilities)
     return Report(corrected, findings, toolchain(), stored, installation())

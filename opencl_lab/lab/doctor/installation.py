@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,7 +24,7 @@ from opencl_lab.workers.serving import Failed
 from opencl_lab.workers.worker import Died, Worker, opening
 
 TIME_LIMIT = 20.0
-LOAD = "opencl_lab.lab.doctor.driver:load"
+LOAD = f"{__name__}:load"
 INSTALL_LOADER = "apt install ocl-icd-libopencl1, or pip install --force-reinstall pyopencl"
 INSTALL_POCL = 'pip install "pyopencl[pocl]"'
 INSTALL_INTEL = "pip install 'opencl_lab[intel]'"
@@ -186,6 +186,14 @@ def _faster(working: list[_Driver], libraries: str, environ: Mapping[str, str]) 
         yield Tool(INTEL, "limited", detail, f"unset {chosen}")
         return
     yield _try(_Driver(INTEL, "installed by pip", library))
+
+
+def load(library: str, say: Callable[[tuple[bool, str]], None]) -> None:
+    """Query a driver's platforms in a worker, since it may crash; say whether it works."""
+    try:
+        say((True, f"it loads, platforms: {len(icd.platforms_of(library))}"))
+    except OSError as error:
+        say((False, str(error)))
 
 
 def _try(driver: _Driver) -> Tool:

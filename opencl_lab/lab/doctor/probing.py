@@ -10,7 +10,9 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.drivers.discovery import here
+from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.measuring.timing_sanity import agree
+from opencl_lab.selftest.child import Trying
 from opencl_lab.symptoms.kernels import KernelRunner, seconds_of
 from opencl_lab.workers.serving import find
 
@@ -18,19 +20,22 @@ Answer: TypeAlias = dict[str, Any]
 Answers: TypeAlias = Iterator[Answer]
 
 
-class ProbeRun:
-    """A probe, ``module:function``, on a device of the parent, with the driver's own claims.
+class Probing:
+    """Runs probes, ``module:function``, on a device of the parent, with the driver's own claims.
 
-    Every report that the function yields is sent at once, so that the parent knows its progress.
+    Each step that a function yields is said at once, so that the parent knows its progress.
     """
 
-    def __init__(self, target: str, device: Device, say: Callable[[Any], None]):
-        self._probe, self._device, self._say = find(target), here(device), say
+    def __init__(self, device: Device, say: Callable[[Trying], None]):
+        self._device, self._say = here(device), say
 
-    def run(self) -> None:
-        """Run the probe."""
-        for step in self._probe(self._device):
-            self._say(step)
+    def probe(self, target: str) -> Verdict:
+        """Run a probe."""
+        for answer in find(target)(self._device):
+            if "verdict" in answer:
+                return Verdict(answer["verdict"], answer.get("detail", ""), answer.get("value"))
+            self._say(Trying(**answer))
+        return Verdict("unknown", "the probe ended without a verdict")
 
 
 class ProbeSession(KernelRunner):

@@ -18,7 +18,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Work
 from opencl_lab.core.records import Positive, sound_fields
-from opencl_lab.drivers.probed import probe_file, stored_report
+from opencl_lab.drivers.verdicts import stored, verdict_file
 
 PREFIXES = ("", "k", "M", "G", "T", "P")
 TOLERANCE = 1.25
@@ -36,12 +36,6 @@ class Peaks:
     """Bytes read and written by copies within memory, in buffers much larger than any cache."""
     cached_bytes: Positive | None = None
     """The same in the fastest cache that keeps data between launches: a bound for small arrays."""
-    send_bytes: Positive | None = None
-    fetch_bytes: Positive | None = None
-    """Bytes copied from pinned host memory to the device, and back."""
-    send_plain_bytes: Positive | None = None
-    fetch_plain_bytes: Positive | None = None
-    """The same with pageable arrays. Devices that use the host's memory have none of the four."""
     flops16_matrix: Positive | None = None
     flops32_matrix: Positive | None = None
     flops64_matrix: Positive | None = None
@@ -74,7 +68,7 @@ def stored_peaks(device: Device) -> Peaks | None:
     Those of a serial side are the peaks of all threads.
     """
     key = device.side_of or device.key
-    path = probe_file(key)
+    path = verdict_file(key)
     try:
         state = path.stat()
     except OSError:
@@ -84,8 +78,7 @@ def stored_peaks(device: Device) -> Peaks | None:
 
 @lru_cache(maxsize=16)
 def _read(_path: Path, key: str, *_state: int) -> Peaks | None:
-    report = stored_report(key)
-    return None if report is None else Peaks.of(report.peaks)
+    return Peaks.of(stored(key).found)
 
 
 def fraction_of_peak(

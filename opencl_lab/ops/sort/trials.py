@@ -1,8 +1,7 @@
-"""Trials of sorting, for the self-test of devices."""
+"""Trials of sorting."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -15,13 +14,10 @@ from opencl_lab.ops.sort.merge_runs import MERGE
 from opencl_lab.ops.sort.merging import merge_runs
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
-from opencl_lab.ops.trial import Array, Task, Trial, Trials
+from opencl_lab.ops.trial import Array, Drawer, Task, Trial, Trials
 
-QUICK = {"int32": (4_097, 70_001), "float64": (70_001,)}
-"""Types and numbers of keys that a first use tries: most of its time is building programs."""
-SIZES = (7, 129, 1_000, 4_097, 20_011, 70_001, 1_000_003)
-"""Odd around tiles; the last ones are more than the turns that some drivers let a loop make."""
 MANY = 70_001
+"""More keys than the turns that some drivers let a loop make, odd around tiles."""
 
 
 def random_keys(rng: np.random.Generator, dtype: str, shape: int | tuple[int, ...]) -> Array:
@@ -38,14 +34,33 @@ def random_keys(rng: np.random.Generator, dtype: str, shape: int | tuple[int, ..
     return keys
 
 
-def _sorted(dtype: str, n: int, rng: np.random.Generator) -> Task:
+def order_of(keys: Array, descending: bool = False) -> Array:
+    """Return the places of keys in their order, equal ones in that of their places."""
+    return np.argsort(codes(np.ascontiguousarray(keys), descending), axis=-1, kind="stable")
+
+
+def _sorted(dtype: str, shape: int | tuple[int, ...], rng: np.random.Generator) -> Task:
+    keys = random_keys(rng, dtype, shape)
+    return Task(partial(sort), (keys,), (np.sort(keys, kind="stable"),))
+
+
+def _reversed(dtype: str, n: int, rng: np.random.Generator) -> Task:
     keys = random_keys(rng, dtype, n)
-    return Task(sort, (keys,), (np.sort(keys, kind="stable"),))
+    right = keys[order_of(keys, descending=True)]
+    return Task(partial(sort, descending=True), (keys,), (right,))
+
+
+def _ordered(
+    dtype: str, shape: tuple[int, ...], descending: bool, rng: np.random.Generator
+) -> Task:
+    keys = random_keys(rng, dtype, shape)
+    right = order_of(keys, descending)
+    return Task(partial(argsort, descending=descending), (keys,), (right,))
 
 
 def _strided(dtype: str, rng: np.random.Generator) -> Task:
     keys = random_keys(rng, dtype, (61, 90))
-    order = np.argsort(codes(keys[1::2, ::3].copy(), descending=True), axis=-1, kind="stable")
+    order = order_of(keys[1::2, ::3], descending=True)
 
     def call(x: Any, **how: Any) -> Any:
         return argsort(x[1::2, ::3], descending=True, **how)
@@ -53,15 +68,15 @@ def _strided(dtype: str, rng: np.random.Generator) -> Task:
     return Task(call, (keys,), (order,))
 
 
-def _pairs(dtype: str, rng: np.random.Generator) -> Task:
-    keys = rng.choice(random_keys(rng, dtype, 300), 5_000)
-    values = rng.permutation(5_000).astype(np.int16)
+def _pairs(dtype: str, rng: np.random.Generator, n: int = 5_000) -> Task:
+    keys = rng.choice(random_keys(rng, dtype, 300), n)
+    values = rng.permutation(n).astype(np.int16)
     order = np.argsort(keys, kind="stable")
-    return Task(sort_by_key, (keys, values), (keys[order], values[order]))
+    return Task(partial(sort_by_key), (keys, values), (keys[order], values[order]))
 
 
-def _equal(dtype: str, rng: np.random.Generator) -> Task:
-    return Task(argsort, (np.full(MANY, random_keys(rng, dtype, 1)),), (np.arange(MANY),))
+def _equal(dtype: str, rng: np.random.Generator, n: int = MANY) -> Task:
+    return Task(partial(argsort), (np.full(n, random_keys(rng, dtype, 1)),), (np.arange(n),))
 
 
 def _gathered(rng: np.random.Generator) -> Task:
@@ -85,36 +100,37 @@ def _merged(dtype: str, rng: np.random.Generator) -> Task:
     return Task(call, (keys,), (np.sort(keys, kind="stable"),))
 
 
-def _trials() -> Iterator[Trial]:
-    for dtype in KEY_TYPES:
-        for n in SIZES if dtype in QUICK else SIZES[-1:]:
-            full = n not in QUICK.get(dtype, ())
-            yield Trial(f"{n:,} keys of {dtype}", partial(_sorted, dtype, n), dtype, True, full)
-        for what, task in (
-            ("strided rows, descending,", _strided),
-            ("keys with values", _pairs),
-            ("equal keys", _equal),
-        ):
-            yield Trial(f"{what} of {dtype}", partial(task, dtype), dtype, True, full=True)
+def _draw(d: Drawer) -> Trial:
+    dtype, n, rows = d.dtype(KEY_TYPES), d.size(200_000), (d.size(40), d.size(3_000))
+    task: Any = d.pick(
+        (
+            partial(_sorted, dtype, d.pick((n, rows))),
+            partial(_reversed, dtype, n),
+            partial(_ordered, dtype, d.pick(((n,), rows)), d.chance(0.5)),
+            partial(_pairs, dtype, n=d.size(30_000)),
+            partial(_equal, dtype, n=n),
+            partial(_strided, dtype),
+        )
+    )
+    return Trial(f"{n:,} or {rows[0]} x {rows[1]} keys of {dtype}", task, dtype, True)
 
 
+def _draw_runs(d: Drawer) -> Trial:
+    dtype = d.dtype(KEY_TYPES)
+    return Trial(f"runs of {dtype}", partial(_merged, dtype), dtype, True)
+
+
+QUICK = tuple(
+    Trial(f"{n:,} keys of {dtype}", partial(_sorted, dtype, n), dtype, True)
+    for dtype, n in (("int32", 4_097), ("int32", MANY), ("float64", MANY))
+)
+RUNS = tuple(
+    Trial(f"runs of {dtype}", partial(_merged, dtype), dtype, True)
+    for dtype in ("int32", "float64")
+)
+GATHERED = (Trial("values of 12 bytes", _gathered, "int16", True),)
 TRIALS = (
-    Trials(
-        SORT_SOLVER,
-        tuple(_trials()),
-        (SortProblem(MANY, np.dtype(np.int32)),),
-    ),
-    Trials(
-        GATHER,
-        (Trial("values of 12 bytes", _gathered, "int16", True),),
-        only="words",
-    ),
-    Trials(
-        MERGE,
-        tuple(
-            Trial(f"runs of {dtype}", partial(_merged, dtype), dtype, True, full=dtype not in QUICK)
-            for dtype in KEY_TYPES
-        ),
-        only="merge-path",
-    ),
+    Trials(SORT_SOLVER, QUICK, (SortProblem(MANY, np.dtype(np.int32)),), draw=_draw),
+    Trials(GATHER, GATHERED, only="words"),
+    Trials(MERGE, RUNS, only="merge-path", draw=_draw_runs),
 )

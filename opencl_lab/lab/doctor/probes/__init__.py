@@ -1,4 +1,4 @@
-"""The probes: functions that `opencl_lab.lab.doctor.examine` runs in workers.
+"""The probes: functions that `opencl_lab.lab.doctor.probing` runs in workers.
 
 A probe is a generator of reports, JSON-able dicts. A report with ``trying`` names the next attempt
 and the results so far; if the driver then crashes, that is the finding. The last report has a

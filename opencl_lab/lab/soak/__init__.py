@@ -1,1 +1,0 @@
-"""Random calls of all public functions in several threads, each checked."""
