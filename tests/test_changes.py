@@ -131,22 +131,6 @@ def test_a_slower_machine_is_told_by_the_references(tmp_path):
     assert not compare_results(old, old).warnings
 
 
-def test_the_machine_is_not_blamed_for_what_is_within_noise(tmp_path):
-    def read(name, *rows):
-        return read_results(sweep(tmp_path / name, row(), *rows))
-
-    wide = [row(name, (1.0, 2.0, 3.0, 4.0, 5.0)) for name in ("c:seq", "numpy", "c:omp")]
-    later = [row(name, (3.0, 4.0, 4.5, 5.0, 6.0)) for name in ("c:seq", "numpy", "c:omp")]
-    assert not compare_results(read("a.json", *wide), read("b.json", *later)).warnings
-    one = [slower(2, "c:seq"), *later[1:]]
-    assert not compare_results(read("a.json", *wide), read("b.json", *one)).warnings
-    opposite = [slower(9, "c:seq"), slower(0.1, "numpy"), later[2]]
-    assert not compare_results(read("a.json", *wide), read("b.json", *opposite)).warnings
-    most = [slower(9, "c:seq"), slower(9, "numpy"), later[2]]
-    (warning,) = compare_results(read("a.json", *wide), read("b.json", *most)).warnings
-    assert "median of 3 rows, 2 of them beyond noise" in warning
-
-
 ENVIRONMENT = {
     "system": "Linux", "python": "3.12.1", "cpu": "Some CPU", "processors": 2, "busy": "",
     "packages": {"numpy": "2.0", "scipy": "1.1"}, "git": {"commit": "a", "changed": False},
@@ -160,9 +144,7 @@ ENVIRONMENT = {
     ("change", "said"),
     [
         ({}, []),
-        ({"load": [9, 9, 9], "git": None, "started": "later"}, []),
-        ({"gpu": {**ENVIRONMENT["gpu"], "clock_mhz": 1530}}, []),
-        ({"gpu": None}, []),
+        ({"load": [9, 9, 9], "git": None, "started": "later", "gpu": None}, []),
         ({"python": "3.13.0"}, ["python 3.12.1, then 3.13.0"]),
         (
             {"packages": {"numpy": "2.1", "torch": "2.9"}},
@@ -187,16 +169,6 @@ def test_other_environments_are_named(tmp_path, change, said):
     assert all(words in warning for words, warning in zip(said, warnings, strict=True)), warnings
     none = read_results(sweep(tmp_path / "none.json", row()))
     assert not compare_results(none, old).warnings
-
-
-def test_many_packages_are_one_sentence(tmp_path):
-    def read(name, version):
-        packages = {f"package{index}": version for index in range(10)}
-        environment = {"packages": packages}
-        return read_results(sweep(tmp_path / name, row(), environment=environment))
-
-    (warning,) = compare_results(read("a.json", "1"), read("b.json", "2")).warnings
-    assert warning.count("package") == 8 and warning.endswith("and 4 more packages")
 
 
 def test_a_single_run_meets_that_size_of_a_sweep(tmp_path):
@@ -266,14 +238,6 @@ def test_rows_of_ours_that_are_missing_are_no_success(tmp_path, capsys):
     assert content["regressions"] == 0
 
 
-def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    old = sweep(tmp_path / "a[constant].json", row("opencl:naive[constant]"), row("c:seq[/b]"))
-    assert main(["bench", "--compare", str(old), str(old)]) == 0
-    told = capsys.readouterr().out
-    assert "opencl:naive[constant]" in told and "c:seq[/b]" in told and "a[constant].json" in told
-
-
 @pytest.mark.parametrize("change", [{"dtype": "float32"}, {"order": "sorted"}])
 def test_other_problems_are_not_compared(tmp_path, change):
     old = sweep(tmp_path / "a.json", row())
@@ -290,7 +254,6 @@ def test_other_problems_are_not_compared(tmp_path, change):
         ("\xff", "is damaged"),
         ("[]", "names no schema"),
         ('{"schema": "oclab/2"}', "take a newer one"),
-        ('{"schema": "oclab/1", "results": 3}', "results: expected `array`, got `int`"),
         ('{"schema": "oclab/1", "results": [3]}', r"results\[0\]: expected `object`, got `int`"),
         ('{"schema": "oclab/1", "results": []}', "no rows"),
         ('{"schema": "oclab/1", "results": [{"n": 3, "costs": []}]}', "no rows"),
@@ -318,11 +281,6 @@ def test_other_problems_are_not_compared(tmp_path, change):
                 ("[1, null]", r"interval\[1\]: expected `float`, got `null`"),
                 ("[1, NaN]", r"interval\[1\]: expected a finite number"),
                 ("[3, 1]", "does not lie between min and max, around median"),
-                ("[2.5, 3]", "does not lie between"),
-                ("[1, 1.5]", "does not lie between"),
-                ("[0, 3]", "does not lie between"),
-                ("[0, 0]", "does not lie between"),
-                ("[1, 5]", "does not lie between"),
             )
         ),
     ],
@@ -346,7 +304,6 @@ def test_what_is_no_document_is_one_sentence(tmp_path, capsys, content, said):
         (["--compare", "a", "b"], "cannot read a"),
         (["--compare", "a", "b", "--threshold", "0.5"], "0.5"),
         (["--compare", "a", "b", "--threshold", "nan"], "nan is not a number"),
-        (["--compare", "a", "b", "--threshold", "inf"], "inf is not in the range"),
     ],
 )
 def test_bad_usage(tmp_path, capsys, monkeypatch, arguments, said):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,10 +11,7 @@ from command_line import QUICK, oclab, one_sentence
 from PIL import Image
 from scipy import ndimage
 
-from opencl_lab.lab.cli.values import variants
-from opencl_lab.lab.engine.request import Point, Request, check_point
 from opencl_lab.lab.ops.conv2d.filters import named_filter
-from opencl_lab.lab.ops.conv2d.operation import CONV2D
 
 
 @pytest.fixture
@@ -55,16 +51,6 @@ def test_the_magnitude_takes_both_derivatives(photo, tmp_path, dtype):
     else:
         right = np.hypot(*along)
     np.testing.assert_allclose(np.load(out), right, rtol=1e-5, atol=1e-4)
-
-
-def test_a_picture_of_sixteen_bits(tmp_path, rng):
-    pixels = rng.integers(0, 65536, (20, 30)).astype(np.uint16)
-    Image.fromarray(pixels).save(tmp_path / "deep.png")
-    out = tmp_path / "edges.png"
-    result = oclab("conv2d", tmp_path / "deep.png", "--filter", "sobel", "-o", out, *QUICK)
-    assert result.returncode == 0, result.stderr
-    right = ndimage.correlate(pixels.astype(float), named_filter("sobel"), mode="reflect")
-    np.testing.assert_array_equal(np.asarray(Image.open(out)), np.abs(right).clip(0, 65535))
 
 
 @pytest.mark.full
@@ -134,21 +120,7 @@ def test_a_sweep_over_values_of_a_parameter(tmp_path, undrawn):
     assert '"WG_X": 16' in rows[1]["config"]
 
 
-def test_every_algorithm_runs_with_every_value(device):
-    asked = Request("naive,register", variants=variants(["CONSTANT_WEIGHTS=false,true", "WG_X=8"]))
-    planned = check_point(Point(CONV2D, CONV2D.problem(size=30), dict, asked), device)
-    names = [f"CONSTANT_WEIGHTS={flag},WG_X=8" for flag in ("false", "true")]
-    assert [run[:2] for run in planned.runs] == [*product(("naive", "register"), names)]
-
-
 @pytest.mark.parametrize("value", ["WG_X", "WG_X=", "WG_X=many", "BOGUS=1", "WG_X=0"])
 def test_a_parameter_that_cannot_vary_so(value):
     result = oclab("conv2d", "--size", 20, "--algorithm", "naive", "--vary", value, *QUICK)
     assert result.returncode == 2 and one_sentence(result) and value[:4] in result.stderr
-
-
-@pytest.mark.full
-def test_a_picture_of_random_data(tmp_path):
-    result = oclab("conv2d", "--size", 20, "--dtype", "uint8", "-o", tmp_path / "x.png", *QUICK)
-    assert result.returncode == 0, result.stderr
-    assert np.asarray(Image.open(tmp_path / "x.png")).shape == (20, 20)

@@ -48,18 +48,6 @@ def test_plain_numbers_go_there_and_back_as_text(tmp_path):
     np.testing.assert_allclose(timed["real_1"], numbers[1], atol=1e-12)
 
 
-def test_curves_and_columns_of_complex_signals_have_both_signs():
-    arrays = {"signal": np.exp(-2j * np.pi * np.arange(9) / 9)}
-    outputs = {"spectrum": np.fft.fft(arrays["signal"])[None, :, None]}
-    curves = DFT.curves(arrays, outputs)
-    assert curves.points[np.argmax(curves.values["row 0"])] == pytest.approx(-1 / 9)
-    columns = DFT.columns(arrays, outputs, rate=18.0)
-    np.testing.assert_allclose(columns["frequency_hz"], np.arange(-4, 5) * 2.0)
-    assert columns["frequency_hz"][np.argmax(columns["magnitude"])] == pytest.approx(-2)
-    empty = {"spectrum": np.empty((0, 0, 1), complex)}
-    assert DFT.curves({"signal": np.empty(0)}, empty).points.size == 0
-
-
 def test_no_channel_hides_another_nor_what_was_computed(tmp_path, figures):
     signals = np.stack([np.cos(2 * np.pi * f * np.arange(64) / 64) for f in (4, 9)])
     spectrum = np.fft.fft(signals).astype(np.complex64)[:, :, None]
@@ -96,15 +84,6 @@ def test_real_types_are_problems_of_half_a_spectrum():
     assert DFT.problem(n=0, dtype="float32").spectrum[0] == (1, 0, 1)
     with pytest.raises(InvalidProblem, match="float16 is read and never written"):
         DFT.problem(dtype="float16", inverse=True)
-
-
-def test_generated_halves_are_those_of_real_signals():
-    for n in (0, 1, 2, 7, 8):
-        problem = DFT.problem(n=n, batch=3, dtype="float64", inverse=True)
-        halves = DFT.generate(problem, 1)["signal"][..., 0]
-        if n:
-            back = np.fft.rfft(np.fft.irfft(halves, n))
-            np.testing.assert_allclose(halves, back, atol=1e-14)
 
 
 @pytest.mark.few(1)

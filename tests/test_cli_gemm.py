@@ -77,21 +77,6 @@ def test_files_are_taken_in_the_order_of_the_operation(rng, tmp_path):
     assert oclab("gemm", "--help").stdout.splitlines()[0].endswith("[A] [B]")
 
 
-def test_a_product_of_files_by_tiles_is_that_of_all(matrices, tmp_path, monkeypatch):
-    monkeypatch.setattr("opencl_lab.ops.gemm.functions.LARGE", 1)
-    monkeypatch.setattr("opencl_lab.ops.gemm.host.panels.SMALL", 1)
-    monkeypatch.setattr("opencl_lab.ops.gemm.host.panels.ITERATION_BYTES", 1)
-    a, b = (np.tile(array, (4, 4)).astype("f4") for array in matrices)
-    files = saved(tmp_path, "a.npy", a), saved(tmp_path, "b.npy", b[:120])
-    result = oclab(
-        "--json", "gemm", *files, "-o", tmp_path / "c.npy", *FAST, OCLAB_DEVICE_BYTES="60000"
-    )
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["output"] == str(tmp_path / "c.npy")
-    assert " x 40, each in " in result.stdout or "tiles of" in result.stdout
-    assert abs(np.load(tmp_path / "c.npy") - a.astype(float) @ b[:120]).max() < 1e-4
-
-
 def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
     a, b = (array.astype("f4") for array in matrices)
     saved(tmp_path, "a.npy", a)
@@ -121,22 +106,6 @@ def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
         assert result.returncode == 2 and one_sentence(result), second
         assert says in result.stderr, (says, result.stderr)
         assert not (tmp_path / "c.npy").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("gemm", "a.npy", "a.npy", "--beta", "1"), "beta is for random data; with arrays, call"),
-        (("bench", "gemm", "--sizes", "16,32", "--m", "5", "--n", "5", "--k", "5", "--out", "out"),
-         "size changes nothing beside the other options, so all sizes would be the same problem"),
-    ],
-)  # fmt: skip
-def test_options_without_a_use_are_refused(arguments, says, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    saved(tmp_path, "a.npy", np.ones((3, 3), "f4"))
-    result = oclab(*arguments)
-    assert result.returncode == 2 and says in result.stderr, result.stderr
-    assert result.stdout == "" and not (tmp_path / "out").exists()
 
 
 # ------------------------------------------------------------------ complex factors
@@ -176,16 +145,6 @@ def test_a_sweep_with_complex_factors_is_read_again(tmp_path, undrawn):
     assert read_results(file).options["alpha"] == "(1+2j)"
     result = oclab("--json", "bench", "--compare", folders[0], folders[0])
     assert result.returncode == 0 and "1+2j" in result.stdout, result.stderr
-
-
-@pytest.mark.full
-def test_a_tuned_product_has_complex_factors():
-    result = oclab("--json", "tune", "gemm", "--dtype", "complex64", *FACTORS, *SMALL, "--budget=1")
-    assert result.returncode == 0, result.stderr
-    told = json_of(result.stdout)["problem"]
-    assert told.pop("operation") == "gemm"
-    found = problem_with(GEMM, told)
-    assert (found.alpha, found.beta) == (1 + 2j, -0.5j)
 
 
 @pytest.mark.parametrize("command", ["gemm", "tune gemm", "bench gemm --sizes 16 --out out"])
