@@ -233,12 +233,15 @@ def test_errors_are_one_sentence(tmp_path, monkeypatch, capsys, arguments, said)
     assert not list(tmp_path.rglob("*.html"))
 
 
-def test_the_command_says_what_it_read(tmp_path, capsys):
-    path, page = sweep(tmp_path / "a.json", row()), tmp_path / "page.htm"
+def test_the_command_says_what_it_read_and_pages_what_is_missing(tmp_path, capsys):
+    missing = [{"part": "sort", "n": 10}, {"part": "sort", "n": 20}, {"part": "fft", "n": 8}]
+    more = {"study": "sort", "stopped": "it was interrupted", "missing": missing}
+    path, page = sweep(tmp_path / "a.json", row(), complete=False, **more), tmp_path / "page.htm"
     assert main(["report", str(path), "-o", str(page), "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["read"] == [str(path)] and content["output"] == str(page)
-    Page(page.read_text(encoding="utf-8"))
+    lacks = "It was interrupted. Not measured: sort at n=10; n=20. Not measured: fft at n=8."
+    assert lacks in Page(page.read_text(encoding="utf-8")).words
 
 
 def test_reasons_are_said_once_and_few_runs_are_called_few(tmp_path):
@@ -277,15 +280,6 @@ def test_machines_are_told_once_with_what_differs_between_their_runs(tmp_path):
     words = reported(tmp_path).words
     assert "The machine was busy with other work during 1 run. 1 run ended early." in words
     assert "This run is incomplete" in words and "During the measurement: others keep" in words
-
-
-def test_a_study_that_ended_early_names_what_it_lacks(tmp_path):
-    missing = [{"part": "sort", "n": 10}, {"part": "sort", "n": 20}, {"part": "fft", "n": 8}]
-    more = {"study": "sort", "stopped": "it was interrupted", "missing": missing}
-    words = reported(sweep(tmp_path / "a.json", row(), complete=False, **more)).words
-    assert "It was interrupted. Not measured: sort at n=10; n=20. Not measured: fft at n=8." in (
-        words
-    )
 
 
 @pytest.mark.full
@@ -342,15 +336,6 @@ def test_two_runs_are_set_beside_each_other(tmp_path, capsys):
         "only in the old run:", "only in the new run:",
     ]  # fmt: skip
     assert "1 experiment with 0 rows" in reported(folder).words
-
-
-def test_commands_stand_in_the_order_in_which_they_ran(tmp_path):
-    for name, started in (("a", "2026-01-02"), ("b", "2026-01-01")):
-        arguments = ["bench", "sort", "--n", "10", "--json", "--seed", str(ord(name))]
-        environment = {"started": f"{started}T00:00:00+00:00"}
-        sweep(tmp_path / f"{name}.json", row(), arguments=arguments, environment=environment)
-    words = reported(tmp_path).words.rpartition("Commands")[2]
-    assert words.index("> b.json") < words.index("> a.json")
 
 
 def test_all_studies_in_one_document_are_read(tmp_path):
