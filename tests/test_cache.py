@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
-import threading
 from functools import partial
 
 import numpy as np
@@ -15,9 +13,7 @@ from runtime_kernels import together
 import opencl_lab as ol
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Launch, Plan, Table
-from opencl_lab.core.template import render
-from opencl_lab.ops.conv2d import separable
-from opencl_lab.runtime import bound, cache, freeing, replay
+from opencl_lab.runtime import bound, cache
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import MOST_QUEUES, session_of
 
@@ -111,16 +107,6 @@ def test_what_executables_share_counts_once(fresh, plan_of):
     assert len(session._executables) == session._executables.nbytes == len(session._tables) == 0
 
 
-@pytest.mark.usefixtures("nothing_recorded")
-def test_recordings_keep_nothing_that_was_dropped(fresh, rng, monkeypatch):
-    monkeypatch.setattr(cache, "MOST_EXECUTABLES", 1)
-    for n in (100, 200, 300):
-        x = cl.array.to_device(fresh, rng.random(n, np.float32))
-        for _ in range(2):
-            np.testing.assert_array_equal(ol.sort(x).get(), np.sort(x.get()))
-    assert len(replay._recorded) == 1
-
-
 @pytest.mark.parametrize("side", ["host", "device"])
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_call_that_runs_out_of_memory_is_tried_once_more(
@@ -168,17 +154,6 @@ def test_a_table_that_finds_no_memory_frees_what_is_kept(fresh, plan_of, monkeyp
     np.testing.assert_array_equal(run(made, fresh), steps(N) + 1)
 
 
-def test_freeing_does_not_wait_for_a_thread_that_waits_for_it(fresh, plan_of, monkeypatch):
-    monkeypatch.setattr(freeing, "LOCK_SECONDS", 0.01)
-    session = session_of(fresh)
-    session.executable("one", plan_of)
-    with session._lock:
-        thread = threading.Thread(target=freeing.free_unused, args=(freeing.LOCK_SECONDS,))
-        thread.start()
-        thread.join(5)
-        assert not thread.is_alive() and len(session._executables) == 1
-
-
 def test_threads_that_drop_what_others_run(fresh, plan_of, monkeypatch):
     monkeypatch.setattr(cache, "MOST_EXECUTABLES", 1)
     session = session_of(fresh)
@@ -199,47 +174,3 @@ def test_pools_of_many_queues_are_not_all_kept(fresh):
         session.allocate(cl.CommandQueue(fresh.context), 100)
     assert len(session._pools) <= MOST_QUEUES and busy.int_ptr in session._pools
     assert memory.size >= 100
-
-
-def test_only_small_filters_are_remembered(rng):
-    separable._kept_split.cache_clear()
-    for size in (5, 200):
-        assert separable.split(np.outer(*rng.random((2, size))), FLOAT32) is not None
-    assert separable._kept_split.cache_info().currsize == 1
-
-
-def test_launches_of_a_plan_render_their_template_once(fresh, plan_of, monkeypatch):
-    rendered = []
-    monkeypatch.setattr(
-        "opencl_lab.runtime.programs.render",
-        lambda *args: rendered.append(args) or render(*args),
-    )
-    launch = plan_of().launches[0]
-    other = plan_of(2).launches[0]
-    first, second, third, _ = session_of(fresh).programs([launch, launch, other, launch])
-    assert first is second is not third and len(rendered) == 2
-
-
-def test_what_is_freed_goes_back_to_the_system(fresh, plan_of, monkeypatch):
-    order, session = [], session_of(fresh)
-    session.executable("one", plan_of)
-
-    class Library:
-        def __init__(self, name):
-            pass
-
-        def malloc_trim(self, pad):
-            order.append(len(session._executables))
-
-    monkeypatch.setattr(freeing.ctypes, "CDLL", Library)
-    ol.free_memory()
-    assert order == [0]
-    monkeypatch.setattr(freeing.ctypes, "CDLL", object)  # without such a call
-    ol.free_memory()
-
-
-def test_kernels_leave_no_lines_behind(queue):
-    before = set(linecache.cache)
-    for n in range(300, 303):
-        ol.sort(np.arange(n, dtype=np.int32), algorithm="odd-even-merge", queue=queue)
-    assert not [name for name in linecache.cache.keys() - before if "generated" in name]

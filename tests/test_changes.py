@@ -185,27 +185,6 @@ def test_a_single_run_meets_that_size_of_a_sweep(tmp_path):
     assert len(found.only_new) == 1 and not found.warnings
 
 
-def test_options_that_only_one_version_has_do_not_part_the_rows(tmp_path):
-    old = read_results(sweep(tmp_path / "a.json", row()))
-    new = read_results(sweep(tmp_path / "b.json", row(), options={**OPTIONS, "pattern": "x"}))
-    found = compare_results(old, new)
-    assert len(found.rows) == 1 and "pattern none, then x" in found.warnings[0]
-
-
-def test_squares_and_rectangles_in_one_document(tmp_path, capsys):
-    """Problems of one part have a size, those of another three; both are told apart."""
-    rows = [{"size": 64, **row().as_row()}]
-    rows += [{"m": m, "n": 5, "k": 6, **row().as_row()} for m in (3, 4)]
-    problem = {"operation": "gemm", "size": [64]}
-    old = sweep(tmp_path / "a.json", problem=problem, results=rows)
-    new = sweep(tmp_path / "b.json", problem=problem, results=[rows[0], rows[2]])
-    found = compare_results(read_results(old), read_results(new))
-    assert [item.what.get("m") for item in found.rows] == [None, 4]
-    assert len(found.only_old) == 1 and "m=3" in str(found.only_old[0])
-    assert main(["bench", "--compare", str(old), str(new)]) == 0
-    assert "1 row of OpenCL for problems" in capsys.readouterr().out
-
-
 def test_rows_of_ours_that_are_missing_are_no_success(tmp_path, capsys):
     rows = [{"n": n, **item.as_row()} for n in (9, 90) for item in (row(), row("c:seq"))]
 

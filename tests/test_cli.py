@@ -6,14 +6,10 @@ import json
 import pytest
 from click.shell_completion import ShellComplete
 from command_line import QUICK, oclab, oclab_process
-from rich.table import Table
-from rich.text import Text
 from sort_checks import taken
 
 from opencl_lab.lab.cli.main import cli
-from opencl_lab.lab.cli.tables import markdown
 from opencl_lab.lab.engine.row import COLUMNS
-from opencl_lab.lab.registry import get_operation, operations
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
@@ -31,19 +27,6 @@ def test_version_and_help():
     assert "--order" in oclab("sort", "--help").stdout
     for group in ([], ["tuning"], ["bench"], ["tune"], ["source"], ["cache"]):
         assert "..." not in oclab(*group, "--help").stdout.split("-h, --help", 1)[1]
-
-
-@pytest.mark.parametrize("name", operations())
-def test_defaults_are_in_brackets_and_types_of_values_are_named(name):
-    text = " ".join(oclab(name, "--help").stdout.split())
-    for option in get_operation(name).options:
-        flag = "--" + option.name.replace("_", "-")
-        entry = text.partition(f" {flag} ")[2].partition(" --")[0]
-        default = option.default_text or option.default
-        assert "TEXT" not in entry and "default:" not in entry.partition("[")[0]
-        assert (f"[default: {default}]" in entry) == (
-            option.type is not bool and default is not None
-        )
 
 
 def test_sort_prints_a_table_with_every_reference():
@@ -121,18 +104,6 @@ def test_tables_in_markdown_have_all_columns(tmp_path):
         assert "\n| --- | --- |" in printed and "\u2502" not in printed
     refused = oclab("--markdown", "devices", "--json")
     assert refused.returncode == 2 and "take --json or --markdown" in refused.stderr
-
-
-def test_characters_that_mean_something_in_markdown():
-    table = Table(title="[b]a title[/b]", caption=Text(">100 %\nof [x]"))
-    table.add_column("m*n", justify="right")
-    table.add_column(Text("[k]"))
-    table.add_row("1", Text("a|b\nc"))
-    table.add_row(":b:", "[bold]d[/]")
-    assert markdown(table).split("\n") == [
-        "", "**[b]a title[/b]**", "", r"| m\*n | [k] |", "| ---: | --- |", r"| 1 | a\|b<br>c |",
-        "| :b: | [bold]d[/] |", "", r"\>100 %  ", "of [x]", "",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

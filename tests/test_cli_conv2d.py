@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import numpy as np
@@ -96,28 +95,6 @@ def test_a_reference_that_differs_is_named_and_costs_nothing(tmp_path, monkeypat
     ours, scipy = json.loads(result.stdout)["results"]
     assert ours["ok"] and scipy["status"] == "correctness" and "known to differ" in scipy["reason"]
     assert oclab(*line, "--against", "scipy", "--quiet").returncode == 0
-
-
-def test_a_picture_needs_a_filter(photo):
-    result = oclab("conv2d", photo)
-    assert result.returncode == 2 and one_sentence(result) and "which filter" in result.stderr
-
-
-@pytest.mark.full
-def test_a_sweep_over_values_of_a_parameter(tmp_path, undrawn):
-    result = oclab(
-        "bench", "conv2d", "--sizes", "30,70", "--ksize", 3, "--algorithm", "naive",
-        "--vary", "CONSTANT_WEIGHTS=false,true", "--vary", "WG_X=8,16", "--out", tmp_path,
-        "--repeats", 1, "--against", "c:seq",
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    with (tmp_path / "results.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    names = [row["implementation"] for row in rows if row["size"] == "30"]
-    assert names[0] == "opencl:naive[CONSTANT_WEIGHTS=false,WG_X=8]"
-    assert len(names) == 5 and len(set(names)) == 5
-    assert all(row["status"] == "correct" for row in rows)
-    assert '"WG_X": 16' in rows[1]["config"]
 
 
 @pytest.mark.parametrize("value", ["WG_X", "WG_X=", "WG_X=many", "BOGUS=1", "WG_X=0"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,30 +59,6 @@ def test_no_channel_hides_another_nor_what_was_computed(tmp_path, figures):
         points, values = line.get_data()
         assert abs(points[np.argmax(values)]) == pytest.approx(cycles / 64)
         assert -140 < min(values) < -130  # the rounding of float32, below which nothing is known
-
-
-def test_real_types_are_problems_of_half_a_spectrum():
-    single, double = np.dtype("complex64"), np.dtype("complex128")
-    for dtype, inverse, kind, spectrum in (
-        ("complex64", True, "c2c", single),
-        ("float16", False, "r2c", single),
-        ("float32", False, "r2c", single),
-        ("float64", False, "r2c", double),
-        ("float32", True, "c2r", single),
-        ("float64", True, "c2r", double),
-    ):
-        problem = DFT.problem(n=9, batch=2, dtype=dtype, inverse=inverse)
-        assert (problem.kind, problem.dtype, problem.inverse) == (kind, spectrum, inverse)
-        assert problem.signal[1] == (spectrum if kind != "r2c" else dtype)
-        assert problem.signal[0][1] == (5 if kind == "c2r" else 9)
-        assert problem.spectrum[0][1] == (5 if kind == "r2c" else 9)
-        for change in DFT.check_cases:  # the tuner's gate keeps direction and type
-            changed = replace(problem, **change)
-            assert (changed.kind, changed.half) == (kind, problem.half)
-            assert changed.inverse == inverse
-    assert DFT.problem(n=0, dtype="float32").spectrum[0] == (1, 0, 1)
-    with pytest.raises(InvalidProblem, match="float16 is read and never written"):
-        DFT.problem(dtype="float16", inverse=True)
 
 
 @pytest.mark.few(1)

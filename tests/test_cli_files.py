@@ -80,16 +80,6 @@ def test_files_hold_all_parts_of_a_result_or_are_refused(tmp_path, monkeypatch, 
         assert f"the result is {' and '.join(parts)}; take .npz" in result.stderr
 
 
-def test_columns_of_a_table_keep_their_names_beside_their_places(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    arguments = ["topk", "in.csv", "--k", 1, "--axis", 0, "-o", "out.csv", *QUICK]
-    rows = "value_0,place_0,value_1,place_1"
-    for names, heads in (("a,b", "a,a_place,b,b_place"), ("a,a", rows), ("a,a_place", rows)):
-        Path("in.csv").write_text(f"{names}\n1,9\n2,5\n")
-        assert oclab(*arguments).returncode == 0
-        assert Path("out.csv").read_text() == f"{heads}\n2,1,9,0\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
@@ -271,32 +261,6 @@ def test_tables_are_sorted_along_an_axis_and_keep_their_names(tmp_path, monkeypa
     np.save("cube.npy", np.random.default_rng(0).random((3, 4, 5)))
     assert main(["sort", "cube.npy", "--axis", "1", "--quiet", "-o", "out.npy", *QUICK]) == 0
     np.testing.assert_array_equal(np.load("out.npy"), np.sort(np.load("cube.npy"), axis=1))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        (["dft", "a.csv"], "x, y"),
-        (["conv2d", "a.csv", "--filter", "box"], "x, y"),
-        (["gemm", "b.csv", "a.csv", "--dtype", "float32"], "x, y"),
-    ],
-)
-def test_other_operations_say_what_they_read(tmp_path, monkeypatch, capsys, arguments, names):
-    monkeypatch.chdir(tmp_path)
-    Path("a.csv").write_text("x,y\n1,2\n3,4\n")
-    Path("b.csv").write_text("1;2\n3;4\n")
-    assert main([*arguments, "-o", "out.csv", *QUICK]) == 0
-    captured = capsys.readouterr()
-    assert "a.csv: 2 rows x 2 columns below a line of names" in captured.out
-    assert ("b.csv: 2 rows x 2 columns\n" in captured.out) == ("b.csv" in arguments)
-    assert f"({names}) are not written to out.csv" in captured.err
-
-
-def test_options_that_a_file_already_answers(tmp_path):
-    np.save(tmp_path / "in.npy", np.arange(5))
-    for option in (["--n", "7"], ["--order", "equal"]):
-        result = oclab("sort", tmp_path / "in.npy", *option, *QUICK)
-        assert result.returncode == 2 and option[0].strip("-") in result.stderr
 
 
 def test_parts_of_files_and_standard_input(tmp_path, monkeypatch):

@@ -4,21 +4,17 @@ import csv
 import json
 import logging
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import click
-import numpy as np
 import pytest
 from command_line import QUICK, command, oclab, oclab_process, one_sentence
 from sort_checks import taken
 
-from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.common import Settings, settings
 from opencl_lab.lab.engine.row import COLUMNS
@@ -213,54 +209,6 @@ def test_devices():
     content = json.loads(oclab("devices", "--json").stdout)
     assert content["devices"] and content["device"]["key"] in {d["key"] for d in content["devices"]}
     assert content["reason"]
-
-
-def test_signals_in_a_table_are_transformed_along_an_axis(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    table = np.random.default_rng(1).standard_normal((8, 2))
-    np.savetxt("a.csv", table, delimiter=",", header="time,v", comments="")
-    for options, read, axis in (
-        ([], "transforming each row (--axis 0 transforms the columns)", 1),
-        (["--axis", "0"], "transforming each column", 0),
-    ):
-        assert main(["dft", "a.csv", "-o", "out.npy", *options, *QUICK]) == 0
-        assert f"8 rows x 2 columns below a line of names; {read}\n" in capsys.readouterr().out
-        np.testing.assert_allclose(np.load("out.npy"), np.fft.fft(table, axis=axis), atol=1e-12)
-    files = ["--rate", "8", "--axis", "0", "-o", "spectrum.csv", "--plot", "p.png", "--quiet"]
-    assert main(["dft", "a.csv", *files, *QUICK]) == 0
-    assert np.loadtxt("spectrum.csv", delimiter=",", skiprows=1).shape == (5, 7)
-    assert main(["dft", "--n", "9", "--axis", "1", *QUICK]) == 2
-    capsys.readouterr()
-    Path("signal.csv").write_text("time_s,real\n0,1\n1,2\n")
-    for name in ("spectrum.csv", "signal.csv"):  # what it wrote itself
-        assert main(["dft", name, *QUICK]) == 2
-        said = capsys.readouterr().err
-        assert "a result of dft in a table, not signals" in said and said.count("\n") == 1
-
-
-@pytest.mark.parametrize("width", [60, 80, 100])
-def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
-    monkeypatch.setattr("opencl_lab.lab.cli.common.FALLBACK_WIDTH", width)
-
-    def printed(*arguments):
-        assert main([*arguments]) == 0
-        lines = capsys.readouterr().out.splitlines()
-        table = [line for line in lines if line.startswith(tuple("│┃┏┡└"))]
-        assert table and all(line.endswith(tuple("│┃┓┩┘")) for line in table)  # none is cropped
-        assert {len(line) for line in table} <= {len(table[0])} and len(table[0]) <= width
-        return {word.rstrip(",") for line in table for word in re.split(r"[\s│┃]+", line)}
-
-    chosen = select_device()
-    words = printed("devices")
-    assert {"spec", "kind", "device", "memory"} <= words
-    if width != 80:  # where it depends on the names of the devices
-        assert ("group" in words) == (width > 80)
-    names = {*chosen.name.split(), *chosen.platform.replace(",", "").split()[:2]}
-    assert {name for name in names if len(name) <= 12} <= words  # longer ones may be folded
-    words = printed("tuning", "list", "--operation", "sort")
-    assert {"operation", "sort", "radix", "67,108,864", "keys", "device"} <= words
-    words = printed("sort", "--n", "300000", *QUICK)  # by all threads
-    assert {"implementation", "opencl:radix", "result", "ok"} <= words
 
 
 def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):

@@ -105,14 +105,6 @@ def test_macros_make_libraries_of_their_own(place):
     assert len(libraries(place)) == 2
 
 
-def test_second_load_compiles_nothing(place, tmp_path, monkeypatch):
-    monkeypatch.setenv("CC", str(fake_compiler(tmp_path, "")))
-    scaled()
-    calls = (tmp_path / "calls").read_text()
-    scaled()
-    assert (tmp_path / "calls").read_text() == calls
-
-
 def test_changed_source_and_header_are_compiled_again(place):
     scaled()
     (build.SOURCES / "scale.c").write_text(SOURCE.replace("factor *", "1 + factor *"))
@@ -122,14 +114,6 @@ def test_changed_source_and_header_are_compiled_again(place):
     (build.SOURCES / "common.h").write_text("/* new */")
     load(SCALE, ScaleProblem(1))
     assert len(libraries(place)) == 3
-
-
-def test_another_processor_does_not_take_our_library(place, monkeypatch):
-    scaled()
-    for module in (build, compilers):
-        monkeypatch.setattr(module, "cpu_text", lambda: "another")
-    scaled()
-    assert len(libraries(place)) == len(list(place.glob("compiler-*.json"))) == 2
 
 
 def test_a_damaged_library_is_built_again(place):
@@ -178,13 +162,6 @@ def test_arguments_that_c_cannot_take():
         function(np.zeros((4, 4))[:, 1])
     with pytest.raises(TypeError, match="str"):
         function("text")
-
-
-def test_cache_folder_that_cannot_be_written(monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "file"))
-    scaled()
-    assert (tmp_path / "file").read_text() == ""
 
 
 @pytest.mark.parametrize("where", ["file", "folder", "above"])
@@ -286,12 +263,6 @@ def test_compiler_without_openmp(place, monkeypatch, tmp_path):
     assert "libomp" in describe()["problem"]
     # Once it is installed it is found, although the compiler is the same.
     assert not list(place.glob("compiler-*.json"))
-
-
-def test_compiler_without_native_code(monkeypatch, tmp_path):
-    monkeypatch.setenv("CC", str(fake_compiler(tmp_path, REFUSE.format(flag="-march"))))
-    scaled()
-    assert "-march=native" not in compiler().flags
 
 
 def test_compiler_without_half_precision(monkeypatch, tmp_path):

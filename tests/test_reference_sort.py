@@ -106,15 +106,6 @@ def test_merge_sorts_are_stable(rng, reference, descending, dtype):
         np.testing.assert_array_equal(bits(output), expected)
 
 
-@pytest.mark.parametrize("order", ["sorted", "reversed", "equal", "organ-pipe"])
-def test_parallel_merges_of_uneven_parts(order):
-    problem = SortProblem(200_001, np.dtype("int32"))
-    inputs = SORT.generate(problem, 1, order=order)
-    for reference in MERGE_SORTS:
-        output = sort_guarded(reference, problem, inputs["keys"], 3)
-        np.testing.assert_array_equal(output, np.sort(inputs["keys"], axis=-1))
-
-
 @pytest.mark.few
 @pytest.mark.parametrize("reference", SORT.references, ids=lambda r: r.name)
 @pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
