@@ -156,37 +156,6 @@ def test_what_a_file_cannot_hold_is_refused_before_the_run(
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["sort", "-o", "folder.npy"], "folder.npy: it is a folder"),
-        (["tune", "sort", "--plot", "folder.png"], "folder.png: it is a folder"),
-        (["bench", "sort", "--sizes", "9", "--out", "out"], "results.csv: it is a folder"),
-        (["bench", "sort", "--sizes", "9", "--out", "new"], "/time.png: it needs"),
-        (["sort", "-o", "x.npy", "--n", "1e6"], "it needs 3.815 MiB, and the disk has 1 MiB left"),
-        (["sort", "-o", "x.csv", "--n", "1e6"], "it needs 1.907 MiB, and the disk has 1 MiB left"),
-    ],
-)
-def test_targets_that_cannot_be_are_refused_before_the_run(
-    tmp_path, monkeypatch, capsys, arguments, words
-):
-    for module in (
-        "cli.operation.run_point",
-        "engine.sweep.run_point",
-        "cli.tune_search.run_tuning",
-    ):
-        monkeypatch.setattr(f"opencl_lab.lab.{module}", pytest.fail)
-    left = 1 << 16 if "new" in arguments else 1 << 20
-    monkeypatch.setattr("opencl_lab.core.paths.free_bytes", lambda folder: left)
-    for name in ("folder.npy", "folder.png", "out/results.csv"):
-        (tmp_path / name).mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    assert main(arguments) == 2
-    captured = capsys.readouterr()
-    assert words in captured.err and len(captured.err.splitlines()) == 1 and captured.out == ""
-    assert not (tmp_path / "new").exists()
-
-
 @pytest.mark.parametrize("chosen", operations().values(), ids=lambda chosen: chosen.name)
 def test_data_beyond_the_hosts_memory_are_not_made(tmp_path, monkeypatch, chosen):
     monkeypatch.setattr("opencl_lab.lab.engine.request.host_memory", lambda: 20_000)

@@ -193,19 +193,7 @@ def test_inputs_are_made_contiguous_and_outputs_poisoned():
     prepared.close()
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        '{"version": "x"}',
-        '{"version": "x", "flags": 7}',
-        '{"version": 1, "flags": []}',
-        '{"version": "x", "flags": [7]}',
-    ],
-)
+@pytest.mark.parametrize("text", ["{", '{"version": "x"}', '{"version": "x", "flags": [7]}'])
 def test_a_damaged_record_of_the_compiler_is_made_again(place, text):
     first = compiler()
     (record,) = place.glob("compiler-*.json")
