@@ -14,7 +14,6 @@ from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.crossings import crossovers, verdict
 from opencl_lab.lab.engine.row import Measurement, Side
 from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.presentation.drawing import Target
 from opencl_lab.lab.presentation.plots import (
     plot_comparison,
     plot_efficiency,
@@ -235,10 +234,9 @@ def table_of(sweep: Sweep) -> CellTable:
 def picture_of(caption: str, draw: Callable[..., None], **given: Any) -> Picture:
     """Return what `draw` draws as an image."""
     written = BytesIO()
-    target: Target = written
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its fonts lack letters; browsers do not
-        draw(target, **given)
+        draw(written, **given)
     text = base64.b64encode(written.getvalue()).decode("ascii")
     return Picture(f"data:image/svg+xml;base64,{text}", caption)
 
