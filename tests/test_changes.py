@@ -15,6 +15,8 @@ from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.changes import Change, compare_results
 
+TIMES = '"total_ms": {"min": 1, "median": 2, "max": 4, "runs": 5'
+
 
 def test_a_row_is_read_back_as_it_was(tmp_path):
     before = row(
@@ -106,8 +108,8 @@ def test_the_command_ends_with_1_at_a_regression_and_says_the_rest(tmp_path, cap
     out, err = capsys.readouterr()
     assert "1.50x" in out and "1.60x" in out and "1 regression: OpenCL rows" in out
     assert f"only in {old}: mpi:gone" in out and f"only in {new}: opencl:added" in out
-    assert "driver differs: 1.0, then 2.0" in err and "0.1.0, then 0.2.0" in err
-    assert "data (seed) differs: 0, then 1" in err
+    assert "device driver 1.0, then 2.0" in err and "library version 0.1.0, then 0.2.0" in err
+    assert "seed 0, then 1" in err
     assert main([*arguments, "--threshold", "1.6"]) == 0
     capsys.readouterr()
     assert main([*arguments, "--json"]) == 1
@@ -131,22 +133,6 @@ def test_a_slower_machine_is_told_by_the_references(tmp_path):
     assert not compare_results(old, old).warnings
 
 
-def test_the_machine_is_not_blamed_for_what_is_within_noise(tmp_path):
-    def read(name, *rows):
-        return read_results(sweep(tmp_path / name, row(), *rows))
-
-    wide = [row(name, (1.0, 2.0, 3.0, 4.0, 5.0)) for name in ("c:seq", "numpy", "c:omp")]
-    later = [row(name, (3.0, 4.0, 4.5, 5.0, 6.0)) for name in ("c:seq", "numpy", "c:omp")]
-    assert not compare_results(read("a.json", *wide), read("b.json", *later)).warnings
-    one = [slower(2, "c:seq"), *later[1:]]
-    assert not compare_results(read("a.json", *wide), read("b.json", *one)).warnings
-    opposite = [slower(9, "c:seq"), slower(0.1, "numpy"), later[2]]
-    assert not compare_results(read("a.json", *wide), read("b.json", *opposite)).warnings
-    most = [slower(9, "c:seq"), slower(9, "numpy"), later[2]]
-    (warning,) = compare_results(read("a.json", *wide), read("b.json", *most)).warnings
-    assert "median of 3 rows, 2 of them beyond noise" in warning
-
-
 ENVIRONMENT = {
     "system": "Linux", "python": "3.12.1", "cpu": "Some CPU", "processors": 2, "busy": "",
     "packages": {"numpy": "2.0", "scipy": "1.1"}, "git": {"commit": "a", "changed": False},
@@ -160,22 +146,20 @@ ENVIRONMENT = {
     ("change", "said"),
     [
         ({}, []),
-        ({"load": [9, 9, 9], "git": None, "started": "later"}, []),
-        ({"gpu": {**ENVIRONMENT["gpu"], "clock_mhz": 1530}}, []),
-        ({"gpu": None}, []),
-        ({"python": "3.13.0"}, ["the host's python differs: 3.12.1, then 3.13.0"]),
+        ({"load": [9, 9, 9], "git": None, "started": "later", "gpu": None}, []),
+        ({"python": "3.13.0"}, ["python 3.12.1, then 3.13.0"]),
         (
             {"packages": {"numpy": "2.1", "torch": "2.9"}},
             ["packages differ: numpy 2.0, then 2.1; scipy 1.1, then none; torch none, then 2.9"],
         ),
-        ({"compiler": None}, ["the compiler's version", "the compiler's flags"]),
-        ({"variables": {}}, ["the variable OMP_NUM_THREADS differs: 2, then none"]),
+        ({"compiler": None}, ["compiler flags -O3, then none", "compiler version 12"]),
+        ({"variables": {}}, ["variables OMP_NUM_THREADS 2, then none"]),
         (
             {"gpu": {"clock_mhz": 700, "max_clock_mhz": 1200, "performance_state": "P0"}},
-            ["GPU's max clock mhz differs: 1980, then 1200", "start differs: 1500 MHz, then 700"],
+            ["gpu max clock mhz 1980, then 1200"],
         ),
         ({"busy": "other processes took 3.1 of 2 processors"}, ["warning: other processes"]),
-        ({"packages": 3, "gpu": "x", "variables": []}, ["packages differ", "OMP_NUM_THREADS"]),
+        ({"packages": 3, "gpu": "x", "variables": []}, ["OMP_NUM_THREADS 2, then none"]),
     ],
 )
 def test_other_environments_are_named(tmp_path, change, said):
@@ -187,16 +171,6 @@ def test_other_environments_are_named(tmp_path, change, said):
     assert all(words in warning for words, warning in zip(said, warnings, strict=True)), warnings
     none = read_results(sweep(tmp_path / "none.json", row()))
     assert not compare_results(none, old).warnings
-
-
-def test_many_packages_are_one_sentence(tmp_path):
-    def read(name, version):
-        packages = {f"package{index}": version for index in range(10)}
-        environment = {"packages": packages}
-        return read_results(sweep(tmp_path / name, row(), environment=environment))
-
-    (warning,) = compare_results(read("a.json", "1"), read("b.json", "2")).warnings
-    assert warning.count("package") == 8 and warning.endswith("and 4 more packages")
 
 
 def test_a_single_run_meets_that_size_of_a_sweep(tmp_path):
@@ -211,27 +185,6 @@ def test_a_single_run_meets_that_size_of_a_sweep(tmp_path):
     found = compare_results(read_results(single), read_results(both))
     assert [item.what["n"] for item in found.rows] == [1000]
     assert len(found.only_new) == 1 and not found.warnings
-
-
-def test_options_that_only_one_version_has_do_not_part_the_rows(tmp_path):
-    old = read_results(sweep(tmp_path / "a.json", row()))
-    new = read_results(sweep(tmp_path / "b.json", row(), options={**OPTIONS, "pattern": "x"}))
-    found = compare_results(old, new)
-    assert len(found.rows) == 1 and "records pattern: x" in found.warnings[0]
-
-
-def test_squares_and_rectangles_in_one_document(tmp_path, capsys):
-    """Problems of one part have a size, those of another three; both are told apart."""
-    rows = [{"size": 64, **row().as_row()}]
-    rows += [{"m": m, "n": 5, "k": 6, **row().as_row()} for m in (3, 4)]
-    problem = {"operation": "gemm", "size": [64]}
-    old = sweep(tmp_path / "a.json", problem=problem, results=rows)
-    new = sweep(tmp_path / "b.json", problem=problem, results=[rows[0], rows[2]])
-    found = compare_results(read_results(old), read_results(new))
-    assert [item.what.get("m") for item in found.rows] == [None, 4]
-    assert len(found.only_old) == 1 and "m=3" in str(found.only_old[0])
-    assert main(["bench", "--compare", str(old), str(new)]) == 0
-    assert "1 row of OpenCL for problems" in capsys.readouterr().out
 
 
 def test_rows_of_ours_that_are_missing_are_no_success(tmp_path, capsys):
@@ -266,14 +219,6 @@ def test_rows_of_ours_that_are_missing_are_no_success(tmp_path, capsys):
     assert content["regressions"] == 0
 
 
-def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    old = sweep(tmp_path / "a[constant].json", row("opencl:naive[constant]"), row("c:seq[/b]"))
-    assert main(["bench", "--compare", str(old), str(old)]) == 0
-    told = capsys.readouterr().out
-    assert "opencl:naive[constant]" in told and "c:seq[/b]" in told and "a[constant].json" in told
-
-
 @pytest.mark.parametrize("change", [{"dtype": "float32"}, {"order": "sorted"}])
 def test_other_problems_are_not_compared(tmp_path, change):
     old = sweep(tmp_path / "a.json", row())
@@ -290,39 +235,19 @@ def test_other_problems_are_not_compared(tmp_path, change):
         ("\xff", "is damaged"),
         ("[]", "names no schema"),
         ('{"schema": "oclab/2"}', "take a newer one"),
-        ('{"schema": "oclab/1", "results": 3}', "results: expected `array`, got `int`"),
-        ('{"schema": "oclab/1", "results": [3]}', r"results\[0\]: expected `object`, got `int`"),
         ('{"schema": "oclab/1", "results": []}', "no rows"),
-        ('{"schema": "oclab/1", "results": [{"n": 3, "costs": []}]}', "no rows"),
-        (
-            '{"schema": "oclab/1", "results": [{"implementation": "x", "kernel_ms": "y"}]}',
-            r"results\[0\]: kernel_ms: expected `float \| null`, got `str`",
-        ),
-        (
-            f'{{"schema": "oclab/1", "results": [{{"implementation": "x", "gbps": {10**400}}}]}}',
-            r"results\[0\]: gbps: number out of range",
-        ),
-        (
-            '{"schema": "oclab/1", "results": [{"implementation": "x", "total_ms": {"min": 3}}]}',
-            r"results\[0\]: total_ms: object missing required field `median`",
-        ),
+        ('{"schema": "oclab/1", "results": [3]}', r"results\[0\]: expected `object`, got `int`"),
         *(
-            (
-                '{"schema": "oclab/1", "results": [{"implementation": "x", "total_ms": {"min": 1, '
-                f'"median": 2, "max": 4, "runs": 5, "interval": {interval}}}}}]}}',
-                said,
-            )
-            for interval, said in (
-                ("[1, 2, 3]", "interval: expected `array` of length 2, got 3"),
-                ("3", r"interval: expected `array \| null`, got `int`"),
-                ("[1, null]", r"interval\[1\]: expected `float`, got `null`"),
-                ("[1, NaN]", r"interval\[1\]: expected a finite number"),
-                ("[3, 1]", "does not lie between min and max, around median"),
-                ("[2.5, 3]", "does not lie between"),
-                ("[1, 1.5]", "does not lie between"),
-                ("[0, 3]", "does not lie between"),
-                ("[0, 0]", "does not lie between"),
-                ("[1, 5]", "does not lie between"),
+            (f'{{"schema": "oclab/1", "results": [{{"implementation": "x", {field}}}]}}', said)
+            for field, said in (
+                (
+                    '"kernel_ms": "y"',
+                    r"results\[0\]: kernel_ms: expected `float \| null`",
+                ),
+                (f'"gbps": {10**400}', r"results\[0\]: gbps: number out of range"),
+                ('"total_ms": {"min": 3}', "total_ms: object missing required field `median`"),
+                (f'{TIMES}, "interval": [1, null]}}', r"interval\[1\]: expected `float`"),
+                (f'{TIMES}, "interval": [3, 1]}}', "does not lie between min and max, around"),
             )
         ),
     ],
@@ -346,7 +271,6 @@ def test_what_is_no_document_is_one_sentence(tmp_path, capsys, content, said):
         (["--compare", "a", "b"], "cannot read a"),
         (["--compare", "a", "b", "--threshold", "0.5"], "0.5"),
         (["--compare", "a", "b", "--threshold", "nan"], "nan is not a number"),
-        (["--compare", "a", "b", "--threshold", "inf"], "inf is not in the range"),
     ],
 )
 def test_bad_usage(tmp_path, capsys, monkeypatch, arguments, said):

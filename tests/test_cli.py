@@ -3,19 +3,13 @@
 import csv
 import json
 
-import click
 import pytest
 from click.shell_completion import ShellComplete
 from command_line import QUICK, oclab, oclab_process
-from rich.table import Table
-from rich.text import Text
 from sort_checks import taken
 
 from opencl_lab.lab.cli.main import cli
-from opencl_lab.lab.cli.options import RunOptions, run_options
-from opencl_lab.lab.cli.tables import markdown
 from opencl_lab.lab.engine.row import COLUMNS
-from opencl_lab.lab.registry import get_operation, operations
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
@@ -33,19 +27,6 @@ def test_version_and_help():
     assert "--order" in oclab("sort", "--help").stdout
     for group in ([], ["tuning"], ["bench"], ["tune"], ["source"], ["cache"]):
         assert "..." not in oclab(*group, "--help").stdout.split("-h, --help", 1)[1]
-
-
-@pytest.mark.parametrize("name", operations())
-def test_defaults_are_in_brackets_and_types_of_values_are_named(name):
-    text = " ".join(oclab(name, "--help").stdout.split())
-    for option in get_operation(name).options:
-        flag = "--" + option.name.replace("_", "-")
-        entry = text.partition(f" {flag} ")[2].partition(" --")[0]
-        default = option.default_text or option.default
-        assert "TEXT" not in entry and "default:" not in entry.partition("[")[0]
-        assert (f"[default: {default}]" in entry) == (
-            option.type is not bool and default is not None
-        )
 
 
 def test_sort_prints_a_table_with_every_reference():
@@ -91,41 +72,6 @@ def test_csv_and_plot(tmp_path):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
-    ("given", "quick", "repeats", "budget"),
-    [
-        ([], True, 5, 10.0),
-        ([], False, None, None),
-        (["--repeats", "3"], True, 3, None),
-        (["--repeats", "3"], False, 3, None),
-        (["--time-limit", "2.5"], True, None, 2.5),
-        (["--repeats", "3", "--time-limit", "2.5"], True, 3, 2.5),
-    ],
-)
-def test_how_often_rows_are_made(given, quick, repeats, budget):
-    asked = []
-
-    @click.command()
-    @run_options
-    def command(**options):
-        asked.append(RunOptions.taken_from(options).request(quick))
-
-    command.main(given, standalone_mode=False)
-    assert (asked[0].repeats, asked[0].budget) == (repeats, budget)
-
-
-def test_a_time_limit_leaves_the_first_rows_of_all(tmp_path, undrawn):
-    limit = ["--against", "numpy", "--time-limit", "1e-9", "--json"]
-    for command in (["sort", "--n", 2000], ["bench", "sort", "--sizes", 2000, "--out", tmp_path]):
-        result = oclab(*command, *limit)
-        assert result.returncode == 0, result.stderr
-        rows = json.loads(result.stdout)["results"]
-        assert [row["total_ms"]["runs"] for row in rows] == [1, 1]
-        assert rows[0]["kernel_times"] is None or rows[0]["kernel_times"]["runs"] == 1
-    calls = oclab("bench", "sort", "--calls", "--sizes", 20, "--time-limit", "1e-9", "--json")
-    assert calls.returncode == 0, calls.stderr
-
-
 def test_a_baseline_is_named_or_chosen(tmp_path):
     command = ["sort", "--n", 300, "--repeats", 1, "--against", "c:omp,numpy"]
     file = tmp_path / "rows.csv"
@@ -144,19 +90,6 @@ def test_a_baseline_is_named_or_chosen(tmp_path):
     assert oclab(*command, "--baseline", "numpy", "--quiet").returncode == 0
 
 
-def test_a_sweep_without_sequential_c_has_speedups(tmp_path, undrawn):
-    sizes = ["bench", "sort", "--sizes", "100,200", "--repeats", 1]
-    given = ["--dtype", "float32", "--rows", 2, "--descending"]
-    result = oclab(*sizes, "--against", "numpy", *given, "--out", tmp_path)
-    assert "sort: n=100: 2 rows of 100 float32 keys" in result.stdout
-    assert "over numpy" in result.stdout
-    assert "sort of float32, rows 2, descending on" in (tmp_path / "table.txt").read_text()
-    assert (tmp_path / "speedup.png").exists()
-    result = oclab(*sizes, "--against", "none", "--out", tmp_path, "--fresh")
-    assert "no speedup.png: there is nothing to compare with" in result.stdout
-    assert not (tmp_path / "speedup.png").exists()
-
-
 def test_tables_in_markdown_have_all_columns(tmp_path):
     result = oclab("sort", "--n", 2000, "--markdown", *QUICK)
     lines = result.stdout.splitlines()
@@ -171,18 +104,6 @@ def test_tables_in_markdown_have_all_columns(tmp_path):
         assert "\n| --- | --- |" in printed and "\u2502" not in printed
     refused = oclab("--markdown", "devices", "--json")
     assert refused.returncode == 2 and "take --json or --markdown" in refused.stderr
-
-
-def test_characters_that_mean_something_in_markdown():
-    table = Table(title="[b]a title[/b]", caption=Text(">100 %\nof [x]"))
-    table.add_column("m*n", justify="right")
-    table.add_column(Text("[k]"))
-    table.add_row("1", Text("a|b\nc"))
-    table.add_row(":b:", "[bold]d[/]")
-    assert markdown(table).split("\n") == [
-        "", "**[b]a title[/b]**", "", r"| m\*n | [k] |", "| ---: | --- |", r"| 1 | a\|b<br>c |",
-        "| :b: | [bold]d[/] |", "", r"\>100 %  ", "of [x]", "",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -206,9 +127,3 @@ def test_shells_complete_words_and_files(words, found):
     complete = ShellComplete(cli, {}, "oclab", "_OCLAB_COMPLETE").get_completions(before, begun)
     kinds = {"plain": "", "file": "file:", "dir": "dir:"}
     assert [kinds[item.type] + item.value for item in complete] == found
-
-
-@pytest.mark.full
-def test_a_shell_asks_the_command_itself():
-    asked = {"_OCLAB_COMPLETE": "bash_complete", "COMP_WORDS": "oclab ca", "COMP_CWORD": "1"}
-    assert oclab_process(**asked).stdout == "plain,cache\n"

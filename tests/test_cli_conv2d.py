@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import numpy as np
@@ -53,16 +52,6 @@ def test_the_magnitude_takes_both_derivatives(photo, tmp_path, dtype):
     np.testing.assert_allclose(np.load(out), right, rtol=1e-5, atol=1e-4)
 
 
-def test_a_picture_of_sixteen_bits(tmp_path, rng):
-    pixels = rng.integers(0, 65536, (20, 30)).astype(np.uint16)
-    Image.fromarray(pixels).save(tmp_path / "deep.png")
-    out = tmp_path / "edges.png"
-    result = oclab("conv2d", tmp_path / "deep.png", "--filter", "sobel", "-o", out, *QUICK)
-    assert result.returncode == 0, result.stderr
-    right = ndimage.correlate(pixels.astype(float), named_filter("sobel"), mode="reflect")
-    np.testing.assert_array_equal(np.asarray(Image.open(out)), np.abs(right).clip(0, 65535))
-
-
 @pytest.mark.full
 def test_weights_from_a_file_and_every_reference(photo, tmp_path):
     np.savetxt(tmp_path / "w.csv", [[1, 2], [3, -4], [5, 6]], fmt="%d", delimiter=",")
@@ -106,23 +95,6 @@ def test_a_reference_that_differs_is_named_and_costs_nothing(tmp_path, monkeypat
     ours, scipy = json.loads(result.stdout)["results"]
     assert ours["ok"] and scipy["status"] == "correctness" and "known to differ" in scipy["reason"]
     assert oclab(*line, "--against", "scipy", "--quiet").returncode == 0
-
-
-@pytest.mark.full
-def test_a_sweep_over_values_of_a_parameter(tmp_path, undrawn):
-    result = oclab(
-        "bench", "conv2d", "--sizes", "30,70", "--ksize", 3, "--algorithm", "naive",
-        "--vary", "CONSTANT_WEIGHTS=false,true", "--vary", "WG_X=8,16", "--out", tmp_path,
-        "--repeats", 1, "--against", "c:seq",
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    with (tmp_path / "results.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    names = [row["implementation"] for row in rows if row["size"] == "30"]
-    assert names[0] == "opencl:naive[CONSTANT_WEIGHTS=false,WG_X=8]"
-    assert len(names) == 5 and len(set(names)) == 5
-    assert all(row["status"] == "correct" for row in rows)
-    assert '"WG_X": 16' in rows[1]["config"]
 
 
 @pytest.mark.parametrize("value", ["WG_X", "WG_X=", "WG_X=many", "BOGUS=1", "WG_X=0"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,18 +47,6 @@ def test_plain_numbers_go_there_and_back_as_text(tmp_path):
     np.testing.assert_allclose(timed["real_1"], numbers[1], atol=1e-12)
 
 
-def test_curves_and_columns_of_complex_signals_have_both_signs():
-    arrays = {"signal": np.exp(-2j * np.pi * np.arange(9) / 9)}
-    outputs = {"spectrum": np.fft.fft(arrays["signal"])[None, :, None]}
-    curves = DFT.curves(arrays, outputs)
-    assert curves.points[np.argmax(curves.values["row 0"])] == pytest.approx(-1 / 9)
-    columns = DFT.columns(arrays, outputs, rate=18.0)
-    np.testing.assert_allclose(columns["frequency_hz"], np.arange(-4, 5) * 2.0)
-    assert columns["frequency_hz"][np.argmax(columns["magnitude"])] == pytest.approx(-2)
-    empty = {"spectrum": np.empty((0, 0, 1), complex)}
-    assert DFT.curves({"signal": np.empty(0)}, empty).points.size == 0
-
-
 def test_no_channel_hides_another_nor_what_was_computed(tmp_path, figures):
     signals = np.stack([np.cos(2 * np.pi * f * np.arange(64) / 64) for f in (4, 9)])
     spectrum = np.fft.fft(signals).astype(np.complex64)[:, :, None]
@@ -72,39 +59,6 @@ def test_no_channel_hides_another_nor_what_was_computed(tmp_path, figures):
         points, values = line.get_data()
         assert abs(points[np.argmax(values)]) == pytest.approx(cycles / 64)
         assert -140 < min(values) < -130  # the rounding of float32, below which nothing is known
-
-
-def test_real_types_are_problems_of_half_a_spectrum():
-    single, double = np.dtype("complex64"), np.dtype("complex128")
-    for dtype, inverse, kind, spectrum in (
-        ("complex64", True, "c2c", single),
-        ("float16", False, "r2c", single),
-        ("float32", False, "r2c", single),
-        ("float64", False, "r2c", double),
-        ("float32", True, "c2r", single),
-        ("float64", True, "c2r", double),
-    ):
-        problem = DFT.problem(n=9, batch=2, dtype=dtype, inverse=inverse)
-        assert (problem.kind, problem.dtype, problem.inverse) == (kind, spectrum, inverse)
-        assert problem.signal[1] == (spectrum if kind != "r2c" else dtype)
-        assert problem.signal[0][1] == (5 if kind == "c2r" else 9)
-        assert problem.spectrum[0][1] == (5 if kind == "r2c" else 9)
-        for change in DFT.check_cases:  # the tuner's gate keeps direction and type
-            changed = replace(problem, **change)
-            assert (changed.kind, changed.half) == (kind, problem.half)
-            assert changed.inverse == inverse
-    assert DFT.problem(n=0, dtype="float32").spectrum[0] == (1, 0, 1)
-    with pytest.raises(InvalidProblem, match="float16 is read and never written"):
-        DFT.problem(dtype="float16", inverse=True)
-
-
-def test_generated_halves_are_those_of_real_signals():
-    for n in (0, 1, 2, 7, 8):
-        problem = DFT.problem(n=n, batch=3, dtype="float64", inverse=True)
-        halves = DFT.generate(problem, 1)["signal"][..., 0]
-        if n:
-            back = np.fft.rfft(np.fft.irfft(halves, n))
-            np.testing.assert_allclose(halves, back, atol=1e-14)
 
 
 @pytest.mark.few(1)

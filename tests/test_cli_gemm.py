@@ -66,16 +66,6 @@ def test_products_of_files(dtype, names, turn, more, close, matrices, tmp_path):
     assert abs(found - (1 + 2j if more else 1) * (a.astype(complex) @ b)).max() < close
 
 
-def test_files_are_taken_in_the_order_of_the_operation(rng, tmp_path):
-    """Also where their shapes do not tell it."""
-    a, b = rng.standard_normal((2, 6, 6))
-    files = saved(tmp_path, "a.npy", a), saved(tmp_path, "b.npy", b)
-    result = oclab("gemm", *files, "-o", tmp_path / "c.npy", *FAST)
-    assert result.returncode == 0, result.stderr
-    np.testing.assert_allclose(np.load(tmp_path / "c.npy"), a @ b, rtol=1e-12, atol=1e-12)
-    assert oclab("gemm", "--help").stdout.splitlines()[0].endswith("[A] [B]")
-
-
 def test_what_cannot_be_multiplied_is_said_in_one_sentence(matrices, tmp_path):
     a, b = (array.astype("f4") for array in matrices)
     saved(tmp_path, "a.npy", a)

@@ -117,14 +117,9 @@ x(a,
 y);
 
             }
-  else if (b)
+  else
     x = a
         ? "{" : b;
-  else
- while (g(
-  1)) {
- int s[] = {1,
-      2}; }
     z;   // {
   }
 #define LONG(a)      f(a,     b)
@@ -141,14 +136,9 @@ void f(const int a,
             x(a,
               y);
         }
-        else if (b)
+        else
             x = a
                 ? "{" : b;
-        else
-            while (g(
-                1)) {
-                int s[] = {1,
-                           2}; }
     z;   // {
 }
 #define LONG(a) \\

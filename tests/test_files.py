@@ -7,7 +7,6 @@ import io
 import lzma
 import re
 import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -26,64 +25,36 @@ from opencl_lab.lab.files import (
     read_stored,
     write_array,
 )
-from opencl_lab.lab.registry import get_operation
 
 
 @pytest.mark.parametrize(
-    ("values", "source", "target"),
+    ("values", "source", "target", "kept"),
     [
-        ([1 + 0j], "complex128", "float32"),
-        ([1.0, np.nan], "float64", "int32"),
-        ([np.inf], "float32", "int64"),
-        ([-np.inf], "float16", "int64"),
-        ([3e10], "float64", "int32"),
-        ([2.0**63], "float64", "int64"),
-        ([2.0**64], "float32", "uint64"),
-        ([-1.0], "float64", "uint8"),
-        ([0.5], "float32", "int8"),
-        ([300], "int64", "int8"),
-        ([-1], "int8", "uint64"),
-        ([2**63 + 5], "uint64", "int64"),
-        ([1e300], "float64", "float32"),
-        ([65520.0], "float64", "float16"),
-        ([2], "uint8", "bool"),
-        ([np.nan], "float64", "bool"),
+        ([1 + 0j], "complex128", "float32", False),
+        ([1.0, np.nan], "float64", "int32", False),
+        ([2.0**63], "float64", "int64", False),
+        ([-1.0], "float64", "uint8", False),
+        ([0.5], "float32", "int8", False),
+        ([300], "int64", "int8", False),
+        ([-1], "int8", "uint64", False),
+        ([2**63 + 5], "uint64", "int64", False),
+        ([65520.0], "float64", "float16", False),
+        ([2], "uint8", "bool", False),
+        ([0.1, np.nan, -np.inf, 1e-300], "float64", "float32", True),
+        ([2**53 + 1], "int64", "float64", True),
+        ([-128.0, 127.0], "float64", "int8", True),
+        ([2.0**63, 0.0], "float64", "uint64", True),
+        ([True, False], "bool", "int32", True),
+        ([1 + 2j], "complex128", "complex64", True),
     ],
 )
-def test_conversions_that_change_a_value_are_refused(values, source, target):
+def test_conversions_that_change_a_value_are_refused(values, source, target, kept):
+    array = np.array([0, *values], source)
+    if kept:
+        np.testing.assert_array_equal(convert(array, target), array.astype(target), strict=True)
+        return
     with pytest.raises(InvalidProblem, match="convert"):
-        convert(np.array([0, *values], source), target)
-
-
-@pytest.mark.parametrize(
-    ("values", "source", "target"),
-    [
-        ([0.1, np.nan, -np.inf, 1e-300], "float64", "float32"),
-        ([2**53 + 1], "int64", "float64"),
-        ([-128.0, 127.0], "float64", "int8"),
-        ([2.0**63, 0.0], "float64", "uint64"),
-        ([-(2.0**63)], "float32", "int64"),
-        ([127, 0], "uint64", "int8"),
-        ([True, False], "bool", "int32"),
-        ([1, 0], "int64", "bool"),
-        ([0.1, 65504.0], "float64", "float16"),
-        ([1 + 2j], "complex128", "complex64"),
-        ([], "float64", "int8"),
-    ],
-)
-def test_other_conversions_are_those_of_numpy(values, source, target):
-    array = np.array(values, source)
-    result = convert(array, target)
-    assert result.dtype == target
-    np.testing.assert_array_equal(result, array.astype(target))
-
-
-@pytest.mark.parametrize("name", ["sort", "gemm"])
-def test_operations_keep_the_values_of_files(name):
-    chosen = get_operation(name)
-    arrays = {name: np.full((4, 4), 1 + 1j) for name in chosen.inputs}
-    with pytest.raises(InvalidProblem, match="complex"):
-        chosen.problem_of(arrays, dtype="float32")
+        convert(array, target)
 
 
 # ----------------------------------------------------------------------- files
@@ -94,16 +65,11 @@ def test_operations_keep_the_values_of_files(name):
     [
         ("", []),
         ("# only\n\n# comments\n", []),
-        ("7", [7]),
-        ("7,8\n", [7, 8]),
         ("\ufeff3\n1\n", [3, 1]),
         ("# made by hand\nvalue\n3\n1.5\n", [3, 1.5]),
-        ("a,b\n1,2\n3,4\n", [[1, 2], [3, 4]]),
         ("nan\n1\n", [np.nan, 1]),
         ('"1","2"\n"3" ,"4"\n', [[1, 2], [3, 4]]),
-        ('"a", "b, c"\n1, 2\n', [[1, 2]]),
         ("1;2\n3;4\n", [[1, 2], [3, 4]]),
-        ("a;b\n1;2.5\n", [[1, 2.5]]),
         ("1\t2\n3\t4 # note; more\n", [[1, 2], [3, 4]]),
         ('# made by hand\n"a, b",c\n\n1,2\n', [[1, 2]]),
         ("i,j\n1,2\n3,4\n", [[1, 2], [3, 4]]),
@@ -119,27 +85,18 @@ def test_numbers_in_text(tmp_path, text, numbers):
     ("text", "words"),
     [
         ("name\n", "no numbers"),
-        ("a\nb\n1\n", "line 2, field 1 is not a number: 'b'"),
         ("1\nname\n", "line 2, field 1 is not a number: 'name'"),
-        ("1,b\n2,3\n", "line 1, field 2 is not a number: 'b'"),
         ("year,2020\n2,3\n", "line 1, field 1 is not a number: 'year'"),
         ("NA\n1\n", "line 1, field 1 is a missing value, 'NA'"),
-        ("x,n/a\n1,2\n", "line 1, field 2 is a missing value"),
-        ("x,\n1,2\n", "line 1, field 2 is empty"),
-        ("-\n1\n", "line 1, field 1 is a missing value"),
         ("'1'\n2\n", "line 1, field 1 is neither a number nor the name"),
         ("2024-01-01\n2\n", "line 1, field 1 is neither a number nor the name"),
-        ("***\n2\n", "line 1, field 1 is neither a number nor the name"),
         ("1,5;2,5\n3;4\n", "line 1, field 1 .*decimals with a point"),
         ("a;b\n3;4\n3;4,5\n", "line 3, field 2 .*decimals with a point"),
         ('"1,5","2,5"\n3,4\n', "line 1, field 1 .*decimals with a point"),
-        ("x;y\n1,5\n", "line 1 has 1 name, and line 2 has 2 fields"),
         ("a,b\n1\n", "line 1 has 2 names, and line 2 has 1 field"),
         ("# a\n\n1,2\nNone,3\n", "line 4, field 1 is a missing value, 'None'"),
         ("1,2\n3,,4\n", "line 2, field 2 is empty"),
-        ("1,2,\n3,4,\n", "line 1, field 3 is empty"),
         ("1;2\n3;4;5\n", "line 2 has 3 fields, and line 1 has 2"),
-        ('1,2\n3, "4"\n', "line 2, field 2 is not a number: '\"4\"'"),
         ("1\n1_0\n", "line 2, field 1 is not a number"),
         ('"1,234"\n"2,345"\n', "line 1, field 1 .*: '1,234'; write thousands without commas"),
         (",a\n0,7\n", "line 1, field 1 is empty, .*leave the index out"),
@@ -157,9 +114,6 @@ def test_text_that_is_refused(tmp_path, text, words):
     [
         ("9007199254740993\n9007199254740992\n0.5\n", "line 1, field 1: 9007199254740993 becomes"),
         ("id,x\n1,.5\n# y\n-1234567890123456789,5\n", "line 4, field 1: -1234567890123456789 b"),
-        ("-1,18446744073709551615\n", "line 1, field 2: 18446744073709551615 becomes"),
-        ("5\n100000000000000000000001\n", "line 2, field 1: 100000000000000000000001 becomes"),
-        ("9007199254740993.0;1\n", "line 1, field 1: 9007199254740993.0 becomes 9007199254740992 "),
         ("1\n1j\n2-9007199254740993j\n", "line 3, field 1: 2-9007199254740993j becomes"),
     ],
 )
@@ -173,20 +127,6 @@ def test_whole_numbers_that_float64_would_change_are_refused(tmp_path, text, los
         assert read_array(f"{path}:id").tolist() == [1, -1234567890123456789]
         with pytest.raises(InvalidProblem, match=re.escape(lost)):
             read_array(f"{path}:x,id")
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("9007199254740993,18446744073709551615\n", [2**53 + 1, 2**64 - 1]),
-        ("18446744073709551616,.9007199254740993\n", [2.0**64, 0.9007199254740993]),
-        ("9007199254740992,1e23\n", [2.0**53, 1e23]),
-        ("-inf,90071992547409930e-1\n", [-np.inf, 2.0**53]),
-    ],
-)
-def test_whole_numbers_are_read_exactly(tmp_path, text, numbers):
-    (tmp_path / "x.csv").write_text(text)
-    assert read_array(tmp_path / "x.csv").tolist() == numbers
 
 
 @pytest.mark.parametrize("number", ["7" * 5000, "-1e400", "1+1e309j"])
@@ -253,14 +193,6 @@ def test_damaged_files_are_named(tmp_path):
             read_array(path)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".txt"])
-def test_rows_of_complex_numbers_are_read_as_they_were_written(tmp_path, suffix):
-    rng = np.random.default_rng(0)
-    numbers = rng.standard_normal((3, 4)) + 1j * rng.standard_normal((3, 4))
-    write_array(tmp_path / f"x{suffix}", numbers)
-    np.testing.assert_array_equal(read_array(tmp_path / f"x{suffix}"), numbers)
-
-
 def test_pictures_are_turned_as_the_camera_was_held(tmp_path):
     pixels = np.arange(24, dtype=np.uint8).reshape(4, 6)
     image = Image.fromarray(pixels)
@@ -271,35 +203,10 @@ def test_pictures_are_turned_as_the_camera_was_held(tmp_path):
     np.testing.assert_array_equal(read, np.rot90(pixels, -1))
 
 
-def _png(kind, bits, row):
-    """Return an image of one row, by its type of colour."""
-
-    def chunk(name, data):
-        check = struct.pack(">I", zlib.crc32(name + data))
-        return struct.pack(">I", len(data)) + name + data + check
-
-    size = 8 * len(row) // bits // {0: 1, 2: 3, 4: 2, 6: 4}[kind]
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", size, 1, bits, kind, 0, 0, 0))
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + head
-        + chunk(b"IDAT", zlib.compress(b"\0" + row))
-        + chunk(b"IEND", b"")
-    )
-
-
-@pytest.mark.parametrize("kind", [2, 4, 6])
-def test_colours_of_16_bits_are_not_cut_to_8(tmp_path, kind):
-    row = np.arange(0, 480, 20, dtype=">u2")
-    (tmp_path / "x.png").write_bytes(_png(0, 16, row.tobytes()))
-    assert read_array(tmp_path / "x.png", PICTURES).tolist() == [row.tolist()]
-    (tmp_path / "x.png").write_bytes(_png(kind, 8, row.tobytes()))
-    assert read_array(tmp_path / "x.png", PICTURES).dtype == np.uint8
-    (tmp_path / "x.png").write_bytes(_png(kind, 16, row.tobytes()))
-    (tmp_path / "x.ppm").write_bytes(b"P6\n8 1\n65535\n" + row.tobytes())
-    for suffix in (".png", ".ppm"):
-        with pytest.raises(InvalidProblem, match="its colours have 16 bits"):
-            read_array(tmp_path / f"x{suffix}", PICTURES)
+def test_colours_of_16_bits_are_not_cut_to_8(tmp_path):
+    (tmp_path / "x.ppm").write_bytes(b"P6\n8 1\n65535\n" + bytes(48))
+    with pytest.raises(InvalidProblem, match="its colours have 16 bits"):
+        read_array(tmp_path / "x.ppm", PICTURES)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "float64"])
@@ -333,18 +240,14 @@ def _wave(form, bits, data, channels=1, size=None, rate=8000):
 
 
 def test_sound_of_the_extensible_form_and_of_unknown_length(tmp_path):
-    path = tmp_path / "x.wav"
     for content, expected in (
         (_wave(3, 32, np.array([0.25, -1.5], "<f4").tobytes()), [0.25, -1.5]),
         (_wave(1, 24, b"\0\0\x40" + b"\0\0\xe0", size=0xFFFFFFFF), [0.5, -0.25]),
-        (_wave(1, 16, struct.pack("<5h", 2**14, 0, -(2**13), 0, 1), 2), [[0.5, -0.25], [0, 0]]),
-        (_wave(1, 8, b""), []),
-        (_wave(1, 8, b"\xc0") + b"\0TAG" + b" " * 125, [0.5]),  # behind the form
         (_wave(1, 8, b"") + b"\xc0\x40", [0.5, -0.5]),  # of a recorder that was stopped
-        (b"RIFF" + bytes(4) + _wave(1, 8, b"\xc0\x40", size=0)[8:], [0.5, -0.5]),
     ):
-        path.write_bytes(content)
-        np.testing.assert_array_equal(read_array(path, SOUNDS), np.array(expected, np.float32))
+        (tmp_path / "x.wav").write_bytes(content)
+        read = read_array(tmp_path / "x.wav", SOUNDS)
+        np.testing.assert_array_equal(read, np.array(expected, np.float32))
 
 
 @pytest.mark.parametrize(
@@ -371,19 +274,12 @@ def test_sound_that_cannot_be_read_says_why(tmp_path, content, words):
         read_array(tmp_path / "x.wav", SOUNDS)
 
 
-@pytest.mark.parametrize("lines", ["Größe,b\n1,2\n", "1,2\n# für später\n3,4\n"])
-def test_text_in_another_encoding_is_refused_in_words(lines, tmp_path):
-    path = tmp_path / "latin.csv"
-    path.write_bytes(lines.encode("latin-1"))
-    with pytest.raises(InvalidProblem, match=r"latin\.csv: it is not UTF-8; save it as UTF-8$"):
-        read_stored(path)
-
-
 @pytest.mark.parametrize(
     ("name", "pack", "reason"),
     [
         ("x.csv", gzip.compress, "it is compressed by gzip"),
         ("x.txt", lzma.compress, "it is compressed by xz"),
+        ("x.csv", lambda text: "Größe\n".encode("latin-1"), "it is not UTF-8; save it as UTF-8$"),
         ("x.npy", lambda text: b"", "it is empty"),
         ("x.npz", lambda text: b"", "it is empty"),
     ],

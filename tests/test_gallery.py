@@ -33,13 +33,6 @@ def test_every_picture_is_small_and_shown_by_its_commands():
         assert corner == (255, 255, 255, 255)  # a page of its own on dark ones
 
 
-def test_the_line_is_drawn_from_the_document():
-    device = {"name": "Some GPU", "platform": "Some Platform", "driver": "1.2"}
-    environment = {"started": "2030-01-02T03:04:05+00:00", "processors": 8}
-    found = TOOL.where({"device": device, "environment": environment})
-    assert found == "Some GPU, Some Platform 1.2, 8 processors, 2030-01-02"
-
-
 def test_pictures_are_kept_smaller_and_on_white(tmp_path):
     image = Image.new("RGBA", (3000, 1500), (0, 0, 0, 0))
     image.paste((200, 30, 40, 255), (0, 0, 1500, 1500))

@@ -29,7 +29,7 @@ from opencl_lab.lab.presentation.table import comparison_table, table_text
 from opencl_lab.lab.reference import mpi
 from opencl_lab.lab.reference.mpi import no_mpi
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.lab.report.chapters import sections_of
+from opencl_lab.lab.report.page import sections_of
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import Machine, PartResult, Point
 

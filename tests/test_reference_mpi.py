@@ -17,7 +17,7 @@ import opencl_lab as ol
 from opencl_lab.core.errors import LaunchError, ReferenceUnavailable
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.cli.main import main
-from opencl_lab.lab.engine.references import references_of, workers_of
+from opencl_lab.lab.engine.references import workers_of
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.reference import mpi
 from opencl_lab.lab.reference.descriptor import CReference, MpiReference
@@ -157,18 +157,6 @@ def test_a_rank_that_fails_ends_all(what, error, words, nothing_left, monkeypatc
 
 
 @needs_mpi
-def test_a_stopped_rank_is_killed(nothing_left, monkeypatch):
-    ranks = mpi.Ranks(reference(), None, {"x": np.ones(2)}, 2)
-    os.kill(ranks.outputs()["pids"][1], signal.SIGSTOP)
-    monkeypatch.setattr(mpi, "CALL_SECONDS", 0.3)
-    try:
-        with pytest.raises(LaunchError, match="no answer"):
-            ranks.run()
-    finally:
-        ranks.close()
-
-
-@needs_mpi
 def test_ctrl_c_leaves_nothing(nothing_left):
     ranks = mpi.Ranks(reference("wait"), None, {"x": np.ones(2)}, 2)
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -229,18 +217,6 @@ def test_without_mpi_there_is_one_row_that_says_so(monkeypatch, capsys, device):
     assert workers_of(item, (1, 2), True) == {"mpi:c": 1}
     assert main(["gemm", "--size", "16", "--against", "mpi:c", "--repeats", "1"]) == 3
     assert "mpi:c: no mpiexec" in capsys.readouterr().err
-
-
-@needs_mpi
-def test_which_worlds_are_started(device):
-    (item,) = references_of(GEMM, "mpi:c", device, False).on_host
-    assert workers_of(item, (2,), False) == {"mpi:c x1": 1, "mpi:c x2": 2, "mpi:c x4": 4}
-    assert workers_of(item, (1, 3), True) == {"mpi:c x1": 1, "mpi:c x3": 3}
-    omp = next(item for item in GEMM.references if item.name == "c:omp")
-    assert workers_of(omp, (2,), False) == {"c:omp": 2}
-    assert workers_of(omp, (1, 3), True) == {"c:omp x1": 1, "c:omp x3": 3}
-    assert item in references_of(GEMM, "all", device, False).on_host
-    assert item not in references_of(GEMM, None, device, False).on_host  # not of a first look
 
 
 @needs_mpi

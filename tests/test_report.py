@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from documents import DEVICE, row, slower, sweep
+from documents import row, slower, sweep
 from report_documents import (
     ENVIRONMENT,
     many,
@@ -26,10 +26,8 @@ from opencl_lab.core.records import as_json
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.report.chapters import sections_of
-from opencl_lab.lab.report.documents import find_results, sweeps_of
-from opencl_lab.lab.report.environment import machines_of
-from opencl_lab.lab.report.ratios import ratios_of
+from opencl_lab.lab.report.documents import find_results
+from opencl_lab.lab.report.page import machines_of, sections_of
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;${1+1}|$x$"
@@ -103,7 +101,7 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     assert "4 documents" in out and err.count("left out") == 4
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     words = page.words
-    assert page.tags.count("table") == 13 and len(page.pictures) == 9
+    assert page.tags.count("table") == 12 and len(page.pictures) == 9
     assert "6 experiments with" in words and "1 row failed" in words
     for name in ("e.json is damaged", "f.json has the schema oclab/2", "g.json has no measured"):
         assert name in words
@@ -133,7 +131,9 @@ def test_a_sweep_has_ratios_reasons_plots_and_all_its_rows(tmp_path):
     numpy = section.ratios.rows[1][1:]
     assert [cell.style for cell in numpy] == ["slower", "faster", "level"]
     assert numpy[0].tip == "opencl:radix takes 17.6 ms, numpy takes 8.8 ms"
-    assert section.summary == []
+    assert [" ".join(said.split()[:5]) for said in section.summary] == [
+        f"opencl:radix is faster than {name}" for name in ("c:seq", "numpy")
+    ]
     assert [trouble.text for trouble in section.troubles] == [
         "blas was not measured: no BLAS is installed",
         "opencl:merge-path failed (compile) at n = 10,000: error: no such type",
@@ -164,10 +164,10 @@ def test_a_sweep_has_ratios_reasons_plots_and_all_its_rows(tmp_path):
 )
 def test_ratios_without_others_or_with_many(tmp_path, names, said):
     rows = [slower(1 + place, name) for place, name in enumerate(names)]
-    (one,) = sweeps_of(read_results(sweep(tmp_path / "a.json", *rows)))
-    table = ratios_of(one.series, one.axis)
-    assert [cells[0].text for cells in table.rows] == said
-    assert table.caption == ("Slower and not shown here: 6, 7." if len(names) > 3 else "")
+    (section,) = sections_of(read_results(sweep(tmp_path / "a.json", *rows)))
+    assert [cells[0].text for cells in section.ratios.rows] == said
+    shown = "Slower and not shown here: 6, 7." if len(names) > 3 else ""
+    assert section.ratios.caption == shown
 
 
 def test_what_files_say_is_never_markup(tmp_path):
@@ -188,7 +188,7 @@ def test_what_files_say_is_never_markup(tmp_path):
     (folder / "<u>.json").write_text("{")
     page = reported(folder)
     assert not {"b", "i", "u"} & set(page.tags)
-    assert page.words.count("opencl:\u6f22\\x01\\ud800\\x7f") == 3
+    assert page.words.count("opencl:\u6f22\\x01\\ud800\\x7f") > 3
     assert page.words.count(EVIL) > 20 and "<u>.json is damaged" in page.words
     # The names in a picture are its texts.
     assert all(f"opencl:\u6f22\\x01\\ud800\\x7f{html.escape(EVIL, quote=False)}" in picture
@@ -233,12 +233,15 @@ def test_errors_are_one_sentence(tmp_path, monkeypatch, capsys, arguments, said)
     assert not list(tmp_path.rglob("*.html"))
 
 
-def test_the_command_says_what_it_read(tmp_path, capsys):
-    path, page = sweep(tmp_path / "a.json", row()), tmp_path / "page.htm"
+def test_the_command_says_what_it_read_and_pages_what_is_missing(tmp_path, capsys):
+    missing = [{"part": "sort", "n": 10}, {"part": "sort", "n": 20}, {"part": "fft", "n": 8}]
+    more = {"study": "sort", "stopped": "it was interrupted", "missing": missing}
+    path, page = sweep(tmp_path / "a.json", row(), complete=False, **more), tmp_path / "page.htm"
     assert main(["report", str(path), "-o", str(page), "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["read"] == [str(path)] and content["output"] == str(page)
-    Page(page.read_text(encoding="utf-8"))
+    lacks = "It was interrupted. Not measured: sort at n=10; n=20. Not measured: fft at n=8."
+    assert lacks in Page(page.read_text(encoding="utf-8")).words
 
 
 def test_reasons_are_said_once_and_few_runs_are_called_few(tmp_path):
@@ -253,45 +256,30 @@ def test_reasons_are_said_once_and_few_runs_are_called_few(tmp_path):
     path = sweep(tmp_path / "a.json", problem=problem, results=rows)
     (section,) = sections_of(read_results(path))
     assert [item.text for item in section.troubles] == [
-        "c:seq was not measured at n = 1,000 and 10,000: a run would take about 7.5 to 80 s"
+        "c:seq was not measured at n = 1,000 to 10,000: a run would take about 7.5 s"
     ]
     assert section.summary[0].startswith("Some rows have only 3 runs")
     assert section.table.caption == "Each time is the median of 3 to 5 runs."
 
 
-def test_machines_are_told_once_and_each_run_has_its_state(tmp_path):
-    other = {**ENVIRONMENT, "busy": "", "load": None, "gpu": None, "gpu_end": None, "git": None}
+def test_machines_are_told_once_with_what_differs_between_their_runs(tmp_path):
+    later = {**ENVIRONMENT, "busy": "", "load": [0, 0, 0]}
     paths = [
         sweep(tmp_path / "a.json", row(), environment=ENVIRONMENT, complete=False),
-        sweep(tmp_path / "b.json", row(), environment={**ENVIRONMENT, "busy": ""}),
-        sweep(tmp_path / "c.json", row(), environment=other),
-        sweep(tmp_path / "d.json", row()),
+        sweep(tmp_path / "b.json", row(), environment=later),
+        sweep(tmp_path / "c.json", row()),
     ]
-    machines = machines_of([(path.name, read_results(path)) for path in paths])
-    first, second, old = machines
-    facts = dict(first.facts)
-    assert facts["memory"] == "3 GiB" and facts["GPU max clock mhz"] == "1980"
-    assert facts["compiler flags"] == "-O3, -fopenmp"
-    assert facts["variables"] == "OMP_NUM_THREADS 4" and "busy" not in facts
-    assert first.warnings == ["a.json: others keep 2 of 4 processors busy"]
-    state = dict(zip(first.runs.heads, texts(first.runs.rows)[0], strict=True))
-    assert state["started"].startswith("2026-05-04") and state["load"] == "3.5, 2.0, 1.0"
-    assert state["commit"] == "0123456789 with changes"
-    assert state["GPU clock mhz"] == "345 \u2192 1980" and state["GPU throttled"] == "power"
-    assert len(first.runs.rows) == 2 and "GPU clock mhz" not in second.runs.heads
-    assert old.runs.heads == ["document"] and "cpu" not in dict(old.facts)
+    seen, old = machines_of([(path.name, read_results(path)) for path in paths])
+    assert seen.facts["memory"] == "3 GiB" and seen.facts["gpu max clock mhz"] == "1980"
+    assert seen.facts["compiler flags"] == "-O3, -fopenmp"
+    assert seen.facts["variables OMP_NUM_THREADS"] == "4"
+    assert seen.facts["gpu clock mhz"] == "345" and seen.facts["gpu end clock mhz"] == "1980"
+    assert seen.runs.heads == ["document", "load", "busy"]
+    assert texts(seen.runs.rows)[1] == ["b.json", "0, 0, 0", ""]
+    assert "cpu" not in old.facts and old.facts["device driver"] == "1.0"
     words = reported(tmp_path).words
     assert "The machine was busy with other work during 1 run. 1 run ended early." in words
-    assert "This run is incomplete" in words
-
-
-def test_a_study_that_ended_early_names_what_it_lacks(tmp_path):
-    missing = [{"part": "sort", "n": 10}, {"part": "sort", "n": 20}, {"part": "fft", "n": 8}]
-    more = {"study": "sort", "stopped": "it was interrupted", "missing": missing}
-    words = reported(sweep(tmp_path / "a.json", row(), complete=False, **more)).words
-    assert "It was interrupted. Not measured: sort at n=10; n=20. Not measured: fft at n=8." in (
-        words
-    )
+    assert "This run is incomplete" in words and "During the measurement: others keep" in words
 
 
 @pytest.mark.full
@@ -314,23 +302,20 @@ def test_rooflines_and_workers_have_plots(tmp_path):
     assert section.table.rows[1][1].text == "c:omp x2"  # not twice
 
 
-def test_a_search_is_told_with_its_progress(tmp_path):
+def test_a_search_is_told_with_its_finals(tmp_path):
     (section,) = sections_of(read_results(write_search(tmp_path / "a.json")))
     assert section.title == "Tuning gemm by tiled" and section.subtitle == "m 8"
     won, tried, stored, words = section.summary
     assert won == "The winner takes 1.5 ms in kernels, 2 times as fast as the built-in one."
     assert tried == (
-        "7 configurations of 1,200 that can run here (the space has 5,000) were tried in 4 s. "
-        "The budget was used up."
+        "7 configurations of 1,200 that can run here were tried in 4 s. The budget was used up."
     )
-    assert stored.startswith("It is stored") and words == "Its parameters: WG_SIZE=69, TILE=8."
+    assert stored.startswith("It is stored") and words == "Its parameters: WG_SIZE 69, TILE 8."
     assert [item.text for item in section.troubles] == [
         "a note", "1 configuration failed (compile)",
     ]  # fmt: skip
     assert section.table.heads == ["place", "kernel ms", "min..max", "WG_SIZE", "which"]
     assert [cells[-1].text for cells in section.table.rows] == ["", "built in"]
-    (figure,) = section.figures
-    assert {"configuration", "best so far", "failed: 1", "built in"} <= set(letters(figure))
 
 
 def test_two_runs_are_set_beside_each_other(tmp_path, capsys):
@@ -343,47 +328,14 @@ def test_two_runs_are_set_beside_each_other(tmp_path, capsys):
     path.write_text(capsys.readouterr().out)
     (section,) = sections_of(read_results(path))
     assert section.title == f"Two runs compared: {old}, then {new}"
-    counted, worse, loss, gain = section.summary
+    counted, worse = section.summary
     assert counted == "2 rows are in both runs: 1 slower, 1 faster."
     assert worse.startswith("1 regression: OpenCL rows that fail now or take more than 1.1 times")
-    assert loss == "The greatest loss: opencl:radix takes 3 times the old time."
-    assert "numpy takes 0.2 times" in gain
     assert [cells[-1].text for cells in section.table.rows] == ["slower, a regression", "faster"]
     assert [item.text[:20] for item in section.troubles] == [
         "only in the old run:", "only in the new run:",
     ]  # fmt: skip
-    assert {"opencl:radix", "numpy", "slower", "faster"} <= set(letters(section.figures[0]))
     assert "1 experiment with 0 rows" in reported(folder).words
-
-
-def test_devices_are_set_side_by_side(tmp_path):
-    sizes = (10, 100)
-    many(tmp_path / "a.json", sizes, "opencl:radix", "numpy")
-    many(tmp_path / "b.json", (10, 100, 1000), "opencl:merge", "opencl:radix",
-         device={**DEVICE, "name": "A GPU"})  # fmt: skip
-    many(tmp_path / "c.json", sizes, "numpy", "opencl:radix", device={**DEVICE, "driver": "2.0"})
-    page = reported(tmp_path)
-    names = ["Some device, driver 1.0", "A GPU", "Some device, driver 2.0"]
-    assert "sort: n from 10 to 100, on 3 devices" in (page.words)
-    # 1,000 is of one device alone, which the overview leaves out.
-    assert (
-        "by n, ms 10 100 "
-        + " ".join(
-            f"opencl:{name} {times}"
-            for name, times in zip(names, ("22 220", "22 220", "44 440"), strict=True)
-        )
-        in page.words
-    )
-    assert "At the largest size, OpenCL is fastest in 1 of 2 comparisons" in page.words
-
-
-def test_commands_stand_in_the_order_in_which_they_ran(tmp_path):
-    for name, started in (("a", "2026-01-02"), ("b", "2026-01-01")):
-        arguments = ["bench", "sort", "--n", "10", "--json", "--seed", str(ord(name))]
-        environment = {"started": f"{started}T00:00:00+00:00"}
-        sweep(tmp_path / f"{name}.json", row(), arguments=arguments, environment=environment)
-    words = reported(tmp_path).words.rpartition("Commands")[2]
-    assert words.index("> b.json") < words.index("> a.json")
 
 
 def test_all_studies_in_one_document_are_read(tmp_path):

@@ -130,11 +130,10 @@ def _print_and_write(
     )
     table, data, plot = CROSSOVER_FILES
     title = f"{sweep.title} on {sweep.selection.device}"
-    crossings = [pair.crossover() for pair in search.pairs]
     files: dict[str, Callable[[Path], None]] = {
         table: lambda path: write_rows(path, found, COLUMNS),
         data: partial(write_json, content=content),
-        plot: lambda path: plot_times(path, series, sweep.chosen.size_option, title, crossings),
+        plot: lambda path: plot_times(path, series, sweep.chosen.size_option, title),
     }
     show = partial(_print, sweep, search, found, complete)
     draws = stopped != "interrupted"

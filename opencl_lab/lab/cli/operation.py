@@ -10,8 +10,8 @@ import click
 
 from opencl_lab.lab.cli.common import global_options, settings
 from opencl_lab.lab.cli.completion import files
-from opencl_lab.lab.cli.options import problem_options, run_options, used_options
-from opencl_lab.lab.cli.outputs import Outputs, check_outputs, print_comparison, print_what_was_read
+from opencl_lab.lab.cli.options import problem_options, run_options
+from opencl_lab.lab.cli.outputs import check_outputs, show_comparison
 from opencl_lab.lab.cli.parts import find_job, run_job
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import OperationRequest, read_data, request_of
@@ -113,16 +113,7 @@ def _run(asked: OperationRequest) -> int:
         point = replace(data.point, request=request)
         comparison = run_point(point, device=asked.selection.device, progress=progress)
         comparison = _completed(asked, comparison)
-    if data.stored:
-        options = {**data.options, **asked.files_by_name}
-    else:
-        options = {**used_options(chosen, data.options), "seed": asked.run.seed}
-    try:
-        print_what_was_read(asked, data)
-        print_comparison(asked, comparison, options)
-    finally:  # even if the output cannot be printed
-        failed = Outputs(asked, data, comparison, options).write()
-    return failed or comparison.exit_status
+    return show_comparison(asked, data, comparison)
 
 
 def _completed(asked: OperationRequest, comparison: Comparison) -> Comparison:

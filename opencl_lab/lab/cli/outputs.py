@@ -21,6 +21,7 @@ from opencl_lab.lab.cli.common import (
     settings,
     write_files,
 )
+from opencl_lab.lab.cli.options import used_options
 from opencl_lab.lab.cli.request import Data, OperationRequest
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.runner import Comparison
@@ -30,6 +31,20 @@ from opencl_lab.lab.presentation.plots import plot_comparison, plot_curves
 from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.solver import Problem
+
+
+def show_comparison(asked: OperationRequest, data: Data, comparison: Comparison) -> int:
+    """Print the rows, and write the files, even if nothing can be printed; return the status."""
+    if data.stored:
+        options = {**data.options, **asked.files_by_name}
+    else:
+        options = {**used_options(asked.chosen, data.options), "seed": asked.run.seed}
+    try:
+        _print_what_was_read(asked, data)
+        _print_comparison(asked, comparison, options)
+    finally:
+        failed = _Outputs(asked, data, comparison, options).write()
+    return failed or comparison.exit_status
 
 
 def check_outputs(asked: OperationRequest, data: Data) -> bool:
@@ -77,7 +92,7 @@ def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> 
     }
 
 
-def print_what_was_read(asked: OperationRequest, data: Data) -> None:
+def _print_what_was_read(asked: OperationRequest, data: Data) -> None:
     """Print how text files were interpreted, where that is ambiguous."""
     reading = asked.chosen.reading(data.arrays, **data.options)
     for file, item in zip(asked.files, data.stored.values(), strict=False):
@@ -108,7 +123,7 @@ def print_rows(
     print_json(document(asked.chosen.name, **content, **more))
 
 
-def print_comparison(
+def _print_comparison(
     asked: OperationRequest, comparison: Comparison, options: Mapping[str, Any]
 ) -> None:
     """Print the rows as a table or as JSON; `options` are written to the JSON document."""
@@ -138,7 +153,7 @@ def _print_details(comparison: Comparison) -> None:
 
 
 @dataclass(frozen=True)
-class Outputs:
+class _Outputs:
     """The files of a comparison."""
 
     asked: OperationRequest

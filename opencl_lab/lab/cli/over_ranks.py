@@ -14,13 +14,12 @@ from opencl_lab.core.errors import OclabError
 from opencl_lab.distributed import agreed, collective, device_of, world
 from opencl_lab.drivers.discovery import DeviceFallbackWarning
 from opencl_lab.lab.cli.common import settings
-from opencl_lab.lab.cli.options import refuse_unused, used_options
-from opencl_lab.lab.cli.outputs import Outputs, check_outputs, print_comparison, print_what_was_read
+from opencl_lab.lab.cli.options import refuse_unused
+from opencl_lab.lab.cli.outputs import check_outputs, show_comparison
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import Data, OperationRequest, read_data, request_of
 from opencl_lab.lab.engine.over_ranks import NpySource, measure
 from opencl_lab.lab.engine.request import Point
-from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import Problem
 
@@ -46,7 +45,7 @@ def run_over_ranks(chosen: Operation[Any], given: dict[str, Any]) -> int:
             (lambda done, total, label: None) if comm.rank else progress,
             files,
         )
-    return int(comm.bcast(0 if data is None else _shown(asked, data, found), root=0))
+    return int(comm.bcast(0 if data is None else show_comparison(asked, data, found), root=0))
 
 
 def _prepared(
@@ -84,17 +83,3 @@ def _about(asked: OperationRequest, data: Data) -> tuple[Problem, list[NpySource
         and Path(file).is_file()
     ]
     return data.point.problem, files
-
-
-def _shown(asked: OperationRequest, data: Data, comparison: Comparison) -> int:
-    """Print the row and write the files; return the exit status."""
-    if data.stored:
-        options = {**data.options, **asked.files_by_name}
-    else:
-        options = {**used_options(asked.chosen, data.options), "seed": asked.run.seed}
-    try:
-        print_what_was_read(asked, data)
-        print_comparison(asked, comparison, options)
-    finally:  # even if the output cannot be printed
-        failed = Outputs(asked, data, comparison, options).write()
-    return failed or comparison.exit_status

@@ -16,7 +16,6 @@ from opencl_lab.lab.engine.crossings import Crossover, crossovers
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.measuring.roofline import stored_peaks
-from opencl_lab.lab.presentation.lines import Series
 from opencl_lab.lab.presentation.plots import (
     plot_efficiency,
     plot_speedup,
@@ -25,7 +24,7 @@ from opencl_lab.lab.presentation.plots import (
     share_of_worker,
 )
 from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.lab.presentation.speedups import with_base
+from opencl_lab.lab.presentation.speedups import Series, with_base
 from opencl_lab.lab.presentation.table import (
     OPTIONAL_COLUMNS,
     comparison_table,
@@ -133,11 +132,11 @@ class SweepOutputs:
     def draw(self) -> dict[str, Callable[[Path], None]]:
         """Return functions that draw the plots, and print why one is missing."""
         name, title = self.sweep.chosen.size_option, self.title
-        series, found = self.series, self.crossings
+        series = self.series
         time, speedup, efficiency, throughput, roofline = self.plots
         plots: dict[str, Callable[[Path], None]] = {
-            time: lambda path: plot_times(path, series, name, title, found),
-            throughput: lambda path: plot_throughput(path, series, name, title, found),
+            time: lambda path: plot_times(path, series, name, title),
+            throughput: lambda path: plot_throughput(path, series, name, title),
         }
         shown, bases = with_base(series)
         if bases:

@@ -27,14 +27,15 @@ def fit(table: Table, console: Console, optional: Sequence[str]) -> list[str]:
         left_out += [name] * (len(kept) < len(table.columns))
         table.columns = kept
     room = _room(table, console)
-    whole = list(map(_whole_width, table.columns))
-    least = list(map(_least_width, table.columns))
-    if sum(whole) <= room:
-        return left_out
-    if sum(least) > room:  # even the words do not fit: cut the longest ones
-        whole, least = least, [1] * len(least)
-    for column, width in zip(table.columns, _levelled(whole, least, room), strict=True):
-        column.width = width
+    widths = list(map(_whole_width, table.columns))
+    if sum(widths) > room:
+        least = list(map(_least_width, table.columns))
+        while sum(widths) > room and max(widths) > 1:
+            # The widest of those with room; if even the words do not fit, the longest are cut.
+            spare = [width - low for width, low in zip(widths, least, strict=True)]
+            widths[max(range(len(widths)), key=lambda at: (spare[at] > 0, widths[at]))] -= 1
+        for column, width in zip(table.columns, widths, strict=True):
+            column.width = width
     return left_out
 
 
@@ -62,20 +63,6 @@ def markdown(table: Table) -> str:
 def _room(table: Table, console: Console) -> int:
     """Return the width left for the contents of columns: each needs two spaces and a line."""
     return console.width - 1 - 3 * len(table.columns)
-
-
-def _levelled(whole: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return widths that fill `room`: the widest are reduced equally, and none below `least`."""
-
-    def widths(level: int) -> list[int]:
-        return [max(low, min(high, level)) for low, high in zip(least, whole, strict=True)]
-
-    level = next((n for n in range(max(whole), 0, -1) if sum(widths(n)) <= room), 1)
-    found = widths(level)
-    for index, width in enumerate(whole):  # distribute the remainder
-        if found[index] == level < width and sum(found) < room:
-            found[index] += 1
-    return found
 
 
 def _texts(column: Column) -> list[str]:

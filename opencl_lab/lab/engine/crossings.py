@@ -64,11 +64,6 @@ class Crossover:
         return f"{ours} stays slower than {theirs}"
 
     @property
-    def level_before(self) -> bool:
-        """Whether the times of both overlap at the last measured size before `size`."""
-        return max(self.level, default=0) > max(self.behind, default=0)
-
-    @property
     def size_text(self) -> str:
         """The size as text, with three digits if it is interpolated."""
         if self.size is None:

@@ -17,9 +17,7 @@ from opencl_lab.core.npy import Header, opened, read_header
 from opencl_lab.core.paths import check_target, write_target
 from opencl_lab.core.wording import counted, listed, visible
 from opencl_lab.lab.files.blocks import NpyFile, check_numbers, scratch_file
-from opencl_lab.lab.files.convert import convert
-from opencl_lab.lab.files.pictures import check_picture, read_picture, write_picture
-from opencl_lab.lab.files.sound import read_sound
+from opencl_lab.lab.files.media import check_picture, read_picture, read_sound, write_picture
 from opencl_lab.lab.files.source import DEVICE, STDIN, STDOUT, split_part, standard_input
 from opencl_lab.lab.files.text import check_text, read_columns, read_text, write_columns, write_text
 
@@ -153,6 +151,37 @@ def _read(
     except Exception as error:  # a damaged file may raise errors in zipfile, zlib, tokenize, ...
         raise InvalidProblem(f"cannot read {shown}: it is damaged ({error})") from error
     return Stored(array, options, names, suffix in TEXTS)
+
+
+def convert(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Return `array` as `dtype`, without changing values except by rounding to a floating type.
+
+    InvalidProblem is raised for values out of range, for fractions or NaN converted to integers,
+    and for complex numbers converted to real ones.
+    """
+    target = np.dtype(dtype)
+    kind = array.dtype.kind
+    if kind == "c" and target.kind != "c":
+        raise InvalidProblem(f"cannot convert complex numbers to {target}")
+    with np.errstate(all="ignore"):
+        converted = array.astype(target, copy=False)
+        if target.kind in "fc":
+            lost = np.isfinite(array) & ~np.isfinite(converted)
+        elif target.kind == "b":
+            lost = converted != array
+        else:
+            limits = np.iinfo(target)
+            if kind == "f":
+                low, high = np.float64(limits.min), np.float64(limits.max + 1)
+                lost = ~((array >= low) & (array < high) & (array == np.trunc(array)))
+            else:
+                lost = (array < limits.min) | (array > limits.max)
+    if lost.any():
+        raise InvalidProblem(
+            f"the value {array[lost][0]} cannot be converted to {target} "
+            f"({np.count_nonzero(lost)} such); leave --dtype out, or take another"
+        )
+    return converted
 
 
 def is_rounded(dtype: object) -> bool:

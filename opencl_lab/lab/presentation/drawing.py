@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -99,14 +99,6 @@ def plain_number(value: float) -> str:
     return f"{value:,.10g}"
 
 
-def large_number(value: float) -> str:
-    """Return a number with a prefix for thousands, millions or billions: 500 k, 2 M, 40 G."""
-    for factor, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if value >= factor:
-            return f"{value / factor:g}{letter}"
-    return f"{value:g}"
-
-
 def plain_scale(
     axis: XAxis | YAxis, unit: str = "", write: Callable[[float], str] = plain_number
 ) -> None:
@@ -131,13 +123,9 @@ def pale_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def legend_below(axes: Axes, notes: Sequence[str] = ()) -> None:
-    """Draw the legend below all plots of the figure, with `notes` that explain numbers in it."""
-    from matplotlib.lines import Line2D
-
+def legend_below(axes: Axes) -> None:
+    """Draw the legend below all plots of the figure."""
     handles, names = axes.get_legend_handles_labels()
-    handles += [Line2D([], [], linestyle="none") for _ in notes]
-    names += notes
     if not names:
         return
     figure = axes.figure.figure  # the whole one, where this is a part
@@ -151,33 +139,24 @@ def legend_below(axes: Axes, notes: Sequence[str] = ()) -> None:
 
 
 MOST_HEIGHT = 2.6  # inches of a row of pictures
-WITHOUT_SCALE = 0.8  # share of its width that a picture has beside its colour scale
 
 
 def _height_of(pictures: Mapping[str, Any], width: float) -> float:
     """Return the height in inches of a row of pictures with their names."""
     shape = max((image.shape for image in pictures.values()), key=lambda shape: shape[0] / shape[1])
-    high = WITHOUT_SCALE * width / len(pictures) * shape[0] / shape[1]
-    return float(min(MOST_HEIGHT, 0.4 + high))
+    return float(min(MOST_HEIGHT, 0.4 + width / len(pictures) * shape[0] / shape[1]))
 
 
 def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
-    """Show images side by side: colours as they are, numbers in grey with a scale."""
+    """Show images side by side: colours as they are, numbers in grey, from black at 0 or less."""
     panels = figure.subplots(1, len(pictures), squeeze=False)[0]
     for axes, (name, image) in zip(panels, pictures.items(), strict=True):
         image = image.astype(float)
         low, high = min(0.0, np.nanmin(image)), np.nanmax(image)
-        axes.set_title(name, fontsize=9)
-        axes.set_xticks([])
-        axes.set_yticks([])
+        axes.set_title(f"{name}\nfrom {low:.4g} to {high:.4g}", fontsize=9)
+        axes.set_axis_off()
         if image.ndim == 3:
             scale = max(255.0 if high > 1 else 1.0, high)
             axes.imshow(np.nan_to_num(np.abs(image[..., :3]) / scale).clip(0, 1))
-        elif not low < high:  # also if a limit is NaN
-            axes.imshow(image, cmap="gray", vmin=low, vmax=low + 1)
-            style: Any = {"color": "white", "ha": "center", "transform": axes.transAxes}
-            axes.text(0.5, 0.5, f"{image.flat[0]:g} everywhere", **style)
         else:
-            shown = axes.imshow(image, cmap="gray", vmin=low, vmax=high)
-            scale_axes = axes.inset_axes((1.03, 0, 0.05, 1))  # as high as the picture
-            figure.colorbar(shown, cax=scale_axes).ax.tick_params(labelsize=6)
+            axes.imshow(image, cmap="gray", vmin=low, vmax=high)

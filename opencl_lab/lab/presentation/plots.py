@@ -1,18 +1,16 @@
-"""Plots of comparisons and sweeps, written to files."""
+"""Plots of comparisons and sweeps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opencl_lab.core.wording import counted, plain
-from opencl_lab.lab.engine.crossings import Crossover
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.operation import Curves
 from opencl_lab.lab.presentation.drawing import (
     Target,
-    large_number,
     legend_below,
     pale_grid,
     plain_number,
@@ -21,20 +19,98 @@ from opencl_lab.lab.presentation.drawing import (
     set_title,
     written_figure,
 )
-from opencl_lab.lab.presentation.lines import (
-    WIDTH,
-    Series,
-    Value,
-    draw_lines,
-    draw_rings,
-    total,
-)
-from opencl_lab.lab.presentation.speedups import with_base
+from opencl_lab.lab.presentation.speedups import Series, with_base
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+WIDTH = 9.0  # inches, of a plot over sizes
+MOST_MARKS = 64  # sizes; with more, lines have no marks
+MARKERS = "os^Dv*<>pPX"
 OPENCL, OTHER = "#c0392b", "#5d6d7e"
+
+Value: TypeAlias = Callable[[Measurement], float | None]
+"""Function from a row to the value that a plot shows."""
+
+
+def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the styles of lines by implementation.
+
+    OpenCL lines are bold. Rows with data on the device have dashed lines and hollow marks, in the
+    colour of the same implementation with data on the host.
+    """
+    from matplotlib import color_sequences
+
+    # Ten saturated colours, then ten light ones.
+    colours = [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
+    given: dict[str, int] = {}
+    found = {}
+    for name in names:
+        base = name.removesuffix("@device")
+        index = given.setdefault(base, len(given))
+        there = name != base
+        found[name] = {
+            "color": colours[index % len(colours)],
+            "marker": MARKERS[index % len(MARKERS)],
+            "markersize": 5 if there else 4,
+            "markerfacecolor": "white" if there else None,
+            "linestyle": "--" if there else "-",
+            "linewidth": 2.2 if name.startswith("opencl:") else None,
+        }
+    return found
+
+
+def draw_lines(
+    axes: Axes,
+    series: Series,
+    value: Value,
+    label: Callable[[Sequence[Measurement]], str] | None = None,
+) -> None:
+    """Draw a line for each implementation, in a band from min to max; see `styles`.
+
+    A size of 0 is left out, since it has no logarithm. Implementations without values take a
+    colour all the same, so that all plots of the series agree. `label` returns the name of the
+    line of some rows; by default it is the implementation.
+    """
+    named: dict[str, list[Measurement]] = {}
+    for _, rows in series:
+        for row in rows:
+            shown = [row] if row.ok and value(row) else []
+            named.setdefault(row.implementation, []).extend(shown)
+    for name, style in styles(named).items():
+        points = [point for size, rows in series for point in _points(name, size, rows, value)]
+        if not points:
+            continue
+        sizes, middles, lows, highs = zip(*points, strict=True)
+        text = name if label is None else label(named[name])
+        marks = {"marker": "none"} if len(series) > MOST_MARKS else {}
+        axes.plot(sizes, middles, label=text, **{**style, **marks})
+        if len(sizes) == 1:  # the band has no width
+            axes.vlines(sizes, lows, highs, color=style["color"], linewidth=1)
+        axes.fill_between(sizes, lows, highs, color=style["color"], alpha=0.15, linewidth=0)
+    plain_scale(axes.xaxis)
+    found = [size for size, _ in series if size > 0]
+    if len(found) == 1:
+        axes.set_xlim(found[0] / 2, found[0] * 2)
+    pale_grid(axes)
+
+
+def _points(
+    name: str, size: int, rows: Sequence[Measurement], value: Value
+) -> Iterator[tuple[int, float, float, float]]:
+    """Yield the points of an implementation at one size: its value, and the ends of the band."""
+    for row in rows:
+        middle, times = value(row), row.total_ms
+        if size > 0 and row.implementation == name and row.ok and middle and times:
+            ends = (times.min / times.median, times.max / times.median)
+            # The largest rate belongs to the smallest time.
+            low, high = ends if value is total else (1 / ends[1], 1 / ends[0])
+            yield size, middle, middle * low, middle * high
+
+
+def total(row: Measurement) -> float | None:
+    """Return the median of the total time in milliseconds."""
+    return row.total_ms.median if row.total_ms else None
 
 
 def plot_comparison(
@@ -92,35 +168,18 @@ def plot_curves(target: Target, curves: Curves, title: str) -> None:
         set_title(panels[0], title, 7)
 
 
-def plot_times(
-    target: Target,
-    series: Series,
-    size_name: str,
-    title: str,
-    crossings: Sequence[Crossover] = (),
-) -> None:
-    """Draw total time over size, both logarithmic, with a line for each implementation.
-
-    Each of `crossings` has a ring with a number that the legend explains.
-    """
-    label = "total time in ms\n(median, min and max)"
-    _plot(target, series, size_name, title, total, label, crossings=crossings)
+def plot_times(target: Target, series: Series, size_name: str, title: str) -> None:
+    """Draw total time over size, both logarithmic, with a line for each implementation."""
+    _plot(target, series, size_name, title, total, "total time in ms\n(median, min and max)")
 
 
-def plot_throughput(
-    target: Target,
-    series: Series,
-    size_name: str,
-    title: str,
-    crossings: Sequence[Crossover] = (),
-) -> None:
+def plot_throughput(target: Target, series: Series, size_name: str, title: str) -> None:
     """Draw throughput over size, as `plot_times` does."""
+    from matplotlib.ticker import EngFormatter
+
     units = (row.throughput_unit for _, rows in series for row in rows)
     label = f"{next(filter(None, units), '')}\n(by total time; median, min and max)"
-    _plot(
-        target, series, size_name, title, lambda row: row.throughput, label,
-        crossings=crossings, write=large_number,
-    )  # fmt: skip
+    _plot(target, series, size_name, title, lambda row: row.throughput, label, write=EngFormatter())
 
 
 def plot_speedup(target: Target, series: Series, size_name: str, baseline: str, title: str) -> None:
@@ -191,13 +250,12 @@ def _plot(
     value: Value,
     label: str,
     *,
-    crossings: Sequence[Crossover] = (),
     even: bool = False,
     unit: str = "",
     write: Callable[[float], str] = plain_number,
     named: Callable[[Sequence[Measurement]], str] | None = None,
 ) -> None:
-    """Draw a value of the rows over size, with rings at `crossings`.
+    """Draw a value of the rows over size.
 
     `even` adds a line at 1. `write` formats numbers of the y axis, and `named` returns the name of
     the line of some rows.
@@ -205,13 +263,12 @@ def _plot(
 
     def draw(axes: Axes) -> None:
         draw_lines(axes, series, value, named)
-        notes = draw_rings(axes, series, crossings, value)
         if axes.lines:
             plain_scale(axes.yaxis, unit, write)
         if even:
             axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
         axes.set(xlabel=size_name, ylabel=label)
-        legend_below(axes, notes)
+        legend_below(axes)
         set_title(axes, title, WIDTH - 1)
 
     saved_figure(target, draw, WIDTH, 5)

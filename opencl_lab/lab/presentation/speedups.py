@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from opencl_lab.lab.engine.row import BASELINE, Measurement, over_baseline
-from opencl_lab.lab.presentation.lines import Series
+
+Series: TypeAlias = Sequence[tuple[int, Sequence[Measurement]]]
+"""Sizes, each with its measured rows."""
 
 ONE_WORKER = "one worker"
 """Name of the baseline of speed-ups by workers."""

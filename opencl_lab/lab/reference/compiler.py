@@ -23,14 +23,12 @@ from opencl_lab.core.records import read_sealed, write_sealed
 from opencl_lab.drivers.caches import section_folder
 from opencl_lab.drivers.processes import cpu_fields
 
-CANDIDATES = ("cc", "gcc", "clang", "cl")
+CANDIDATES = ("cc", "gcc", "clang")
 PIC = () if sys.platform == "win32" else ("-fPIC",)  # Clang refuses it there
 BASE_FLAGS = ("-O3", "-shared", *PIC)
 ROOM = 1 << 20  # bytes that must be free on the disk for libraries
 NATIVE, OPENMP = "-march=native", "-fopenmp"
 MATHS = () if sys.platform == "win32" else ("-lm",)
-MICROSOFT_FLAGS = ("-nologo", "-std:c11", "-O2", "-LD")
-MICROSOFT_OPENMP = "-openmp:llvm"  # without the word it is OpenMP 2.0, which has no tasks
 TIME_LIMIT = 120.0
 CPU_FIELDS = (
     *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),  # x86
@@ -82,22 +80,13 @@ class Refused(Exception):
         return (errors or lines or ["it failed without a message"])[0][:200]
 
 
-def is_microsoft(command: Sequence[str]) -> bool:
-    """Return whether a compiler is Microsoft's ``cl``, whose options are its own."""
-    return Path(command[0]).stem.lower() == "cl"
-
-
 def compile_library(
     command: Sequence[str], flags: Sequence[str], source: Path, library: Path
 ) -> None:
     """Compile a source to a shared library; raise `Refused` if that fails."""
     # What an interrupted compiler leaves is beside the library, in a folder that is removed.
     place = {"TMPDIR": str(library.parent)}
-    if is_microsoft(command):
-        objects = f"-Fo{library.with_suffix('.obj')}"
-        call([*command, *flags, str(source), objects, f"-Fe{library}"], place)
-    else:
-        call([*command, *flags, str(source), "-o", str(library), *MATHS], place)
+    call([*command, *flags, str(source), "-o", str(library), *MATHS], place)
 
 
 def call(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
@@ -161,23 +150,15 @@ def _probe(command: tuple[str, ...]) -> Compiler:
                 return str(refused)
             return ""
 
-        openmp, failure = OPENMP, ""
-        choices: tuple[tuple[str, ...], ...] = ((*BASE_FLAGS, NATIVE), BASE_FLAGS)
-        if is_microsoft(command):
-            said, openmp, choices = call(command), MICROSOFT_OPENMP, (MICROSOFT_FLAGS,)
-        else:
-            said = call([*command, "--version"])
-        for flags in choices:
-            failure = attempt(flags)
-            if not failure:
-                break
-        else:
-            raise Refused(failure)
-        version = said.strip().splitlines() or ["unknown version"]
-        no_openmp = attempt((*flags, openmp), OPENMP_PROBE)
-        if not no_openmp:
-            flags = (*flags, openmp)
-        return Compiler(command, version[0], flags, no_openmp)
+        version = call([*command, "--version"]).strip().splitlines() or ["unknown version"]
+        flags: tuple[str, ...] = (*BASE_FLAGS, NATIVE)
+        if attempt(flags):
+            flags = BASE_FLAGS
+            if failure := attempt(flags):
+                raise Refused(failure)
+        no_openmp = attempt((*flags, OPENMP), OPENMP_PROBE)
+        openmp = () if no_openmp else (OPENMP,)
+        return Compiler(command, version[0], (*flags, *openmp), no_openmp)
 
 
 def _stored(command: tuple[str, ...]) -> tuple[Path, Compiler | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
@@ -24,7 +23,7 @@ from opencl_lab.lab.reference.descriptor import (
     OutputsLike,
     Reference,
 )
-from opencl_lab.lab.reference.isolated import IsolatedReference
+from opencl_lab.lab.reference.isolated import PreparedChild
 from opencl_lab.lab.reference.mpi import Ranks
 from opencl_lab.lab.reference.peers import Resident, named
 from opencl_lab.lab.reference.threads import bind_openmp
@@ -103,27 +102,6 @@ class _PreparedHost(PreparedReference):
 
     def outputs(self) -> Arrays:
         return self._outputs
-
-
-class _PreparedChild(PreparedReference):
-    """A Python function in a worker, which starts and gets its problem in the background."""
-
-    def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
-        self.workers = workers
-        self._child = IsolatedReference(reference.function, reference.environment, reference.name)
-        self._executor = ThreadPoolExecutor(1)
-        self._loading = self._executor.submit(self._child.load, problem, inputs, workers)
-
-    def run(self, calls: int = 1) -> float:
-        self._loading.result()
-        return self._child.run(calls)
-
-    def outputs(self) -> Arrays:
-        return self._child.outputs()
-
-    def close(self) -> None:
-        self._child.close()
-        self._executor.shutdown()
 
 
 class _PreparedPeer(PreparedReference):
@@ -213,8 +191,8 @@ def prepare(
     C references get contiguous copies of the inputs if necessary, and write to arrays as
     `outputs_like` says, which are poisoned before the first run. `threads` is for references that
     are threaded; for one over MPI it is the number of ranks.
-    `ReferenceUnavailable` is raised if it cannot run here; if a worker does not start, the first
-    run raises it. `BuildError` is raised if the source does not compile.
+    `ReferenceUnavailable` is raised if it cannot run here, by the first run if it is in a worker;
+    `BuildError` if the source does not compile.
     """
     workers = threads if reference.threaded else 1
     if isinstance(reference, CReference):
@@ -232,5 +210,5 @@ def prepare(
         with on_all_processors():
             return Ranks(reference, problem, inputs, workers)
     if reference.environment:
-        return _PreparedChild(reference, problem, inputs, workers)
+        return PreparedChild(reference, problem, inputs, workers)
     return _PreparedHost(reference, problem, inputs, workers)

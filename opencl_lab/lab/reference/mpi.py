@@ -1,7 +1,8 @@
 """References over MPI, whose ranks are started with `mpiexec`.
 
-The parent has a socket to each rank (see `opencl_lab.lab.reference.ranks`), so it notices at once
-when one dies, and none outlives it.
+The parent has a socket to each rank, so it notices at once when one dies, and none outlives it.
+There the ranks wait for requests without using processor time: in MPI they would spin, and slow
+down other measurements.
 """
 
 from __future__ import annotations
@@ -13,20 +14,23 @@ import subprocess
 import sysconfig
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import zip_longest
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
+from opencl_lab.core.early import undo
 from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
 from opencl_lab.core.interrupt import scratch_folder
+from opencl_lab.core.memory import check_shared
 from opencl_lab.lab.reference.build import load
 from opencl_lab.lab.reference.descriptor import Arrays, MpiReference
-from opencl_lab.lab.reference.ranks import remove, shared_files
 from opencl_lab.workers.link import Ended, Frames, Link, pack
-from opencl_lab.workers.serving import KILL
+from opencl_lab.workers.serving import KILL, find
 from opencl_lab.workers.worker import command, end, last_line, opening
 
 NO_SOCKETS = "ranks connect by Unix sockets, which this system does not have"
@@ -41,6 +45,7 @@ START_SECONDS = 60.0  # timeout until all ranks are connected, or have their inp
 CALL_SECONDS = 60.0  # least timeout of a run
 LEAST_RATE = 1e8  # products per second, for timeouts; the C kernels reach 1e9 and more
 END_SECONDS = 5.0  # for mpiexec to end after its ranks
+SHARED = "/dev/shm/mpich_shm_"
 POLL_SECONDS = 0.1  # interval of checking that mpiexec lives, while ranks connect
 
 
@@ -65,6 +70,22 @@ def no_mpi() -> str | None:
     if find_spec("mpi4py") is None:
         missing.append("no Python package mpi4py")
     return f"{' and '.join(missing)}; {INSTALL_MPI}" if missing else None
+
+
+def shared_files(process: int | str = "self") -> set[Path]:
+    """Return MPICH's files of shared memory, which it removes only at a normal exit."""
+    try:
+        maps = Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return set()
+    return {Path(line.split(maxsplit=5)[-1]) for line in maps.splitlines() if SHARED in line}
+
+
+def remove(files: Iterable[Path]) -> None:
+    """Remove files, which may not exist."""
+    for path in files:
+        with suppress(OSError):
+            path.unlink()
 
 
 class Ranks:
@@ -156,7 +177,7 @@ class Ranks:
             while len(self._links) < self.workers:
                 self._welcome(listener, mpiexec, deadline)
         # Ranks join the world only after all have been told to.
-        self._ask(START_SECONDS, opening("opencl_lab.lab.reference.ranks:Rank", target))
+        self._ask(START_SECONDS, opening(f"{__name__}:Rank", target))
         found = self._ask(START_SECONDS, pack(("who", ())))
         if {size for _, size, _ in found} != {self.workers}:
             raise ReferenceUnavailable(
@@ -251,3 +272,37 @@ class Ranks:
         said = last_line(self._printed, "error", "signal")[:200]
         code = None if self._process is None else self._process.returncode
         return said or f"mpiexec printed nothing, exit status {code}"
+
+
+class Rank:
+    """The handler in a rank, which joins the world; `target` is an `MpiReference.function`."""
+
+    def __init__(self, target: str, say: Callable[[Any], None]):
+        check_shared()
+        mpi = import_module("mpi4py.MPI")  # initialises MPI; finalized when the interpreter exits
+        undo["shared"] = lambda: remove(shared_files())
+        self._world, self._clock = mpi.COMM_WORLD, mpi.Wtime
+        self._function = find(target)
+        self._call: Any = None
+        self._outputs: Arrays = {}
+
+    def who(self) -> tuple[int, int, int]:
+        """Return the rank, the size of its world, and its process id."""
+        return self._world.Get_rank(), self._world.Get_size(), os.getpid()
+
+    def load(self, task: Any, inputs: Arrays) -> None:
+        """Set the problem; only rank 0 gets the inputs."""
+        self._call, self._outputs = self._function(self._world, task, inputs)
+
+    def run(self, calls: int) -> float:
+        """Return the seconds between barriers around `calls` back-to-back calls."""
+        self._world.Barrier()
+        begin = self._clock()
+        for _ in range(calls):
+            self._call()
+        self._world.Barrier()
+        return float(self._clock() - begin)
+
+    def outputs(self) -> Arrays:
+        """Return the outputs of the last call on rank 0, and none on others."""
+        return self._outputs

@@ -24,6 +24,13 @@ def texts(value: Any) -> list[str]:
     return list(dict.fromkeys(map(str, value))) if isinstance(value, list) else []
 
 
+def options_text(options: Mapping[str, Any]) -> str:
+    """Return options as text; a flag is named if it is on."""
+    on = [(name, value) for name, value in options.items() if value is not None]
+    words = (n if value is True else f"{n} {value}" for n, value in on if value is not False)
+    return ", ".join(words)
+
+
 def is_comparison(results: Results) -> bool:
     """Return whether a document compares two runs."""
     return isinstance(results.content.get("compared"), dict)

@@ -182,15 +182,14 @@ ${content(section, "h3")}
 % if len(machines) > 1:
 <h3>${machine.name}</h3>
 % endif
-% for warning in machine.warnings:
-<p class="warning">${warning}</p>
-% endfor
 <dl class="facts">
-% for name, value in machine.facts:
+% for name, value in machine.facts.items():
 <div><dt>${name}</dt><dd>${value}</dd></div>
 % endfor
 </dl>
+% if len(machine.runs.rows) > 1:
 ${grid(machine.runs, f"runs on {machine.name}")}
+% endif
 % endfor
 </section>
 % if skipped:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import shlex
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -16,27 +18,60 @@ from opencl_lab._version import __version__
 from opencl_lab.core.template import render
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.stored import Results
-from opencl_lab.lab.report.chapters import Chapter, chapter_across, chapter_of
-from opencl_lab.lab.report.devices import across_devices
+from opencl_lab.lab.measuring.roofline import Peaks
+from opencl_lab.lab.presentation.conditions import facts_of
+from opencl_lab.lab.presentation.table import Cell, CellTable
 from opencl_lab.lab.report.documents import (
+    calls_of,
     command_of,
     is_comparison,
     is_search,
+    objects,
     source_of,
     sweeps_of,
+    texts,
 )
-from opencl_lab.lab.report.environment import busy_text, device_names, device_text, machines_of
-from opencl_lab.lab.report.summary import standings_of
+from opencl_lab.lab.report.outcomes import calls_section, comparison_section, search_section
+from opencl_lab.lab.report.sweeps import Section, sweep_section
 
 HOME = files("opencl_lab.lab.report")
+INCOMPLETE = "This run is incomplete: it ended before everything was measured."
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter about one document."""
+
+    anchor: str
+    title: str
+    subtitle: str
+    sections: Sequence[Section]  # at least one
+    warnings: Sequence[str]
+    """Sentences about reasons to doubt its numbers: an incomplete run, a busy machine."""
+    source: str
+    command: str
+    """The document, and the command that wrote it."""
+    answers: Sequence[tuple[str, Sequence[str]]]
+    notes: Sequence[str]
+    """Of a study: its questions with their answers, and what was left out."""
+    device: str  # only on a page about several devices
+
+
+@dataclass(frozen=True)
+class MachineSeen:
+    """A machine: its name, what all runs on it recorded alike, and what not."""
+
+    name: str
+    facts: Mapping[str, str]
+    runs: CellTable
 
 
 def page_of(
     documents: Sequence[Results],
     skipped: Sequence[str],
     folder: Path,
-    command: Sequence[str] = (),
-    progress: Callable[[int, int, str], None] = lambda done, total, label: None,
+    command: Sequence[str],
+    progress: Callable[[int, int, str], None],
 ) -> str:
     """Return the page of one or more documents as HTML.
 
@@ -44,16 +79,10 @@ def page_of(
     the page.
     """
     chapters: list[Chapter] = []
-    devices = device_names(documents)
-    several = len(set(filter(None, devices))) > 1
-    for index, (results, device) in enumerate(zip(documents, devices, strict=True)):
+    several = len(set(filter(None, map(_device_of, documents)))) > 1
+    for index, results in enumerate(documents):
         progress(index, len(documents), source_of(results, folder))
-        chapters.append(chapter_of(results, folder, f"s{index}", device * several))
-    measured = [pair for pair in zip(documents, devices, strict=True) if _is_measured(pair[0])]
-    across = across_devices([item for item, _ in measured], [name for _, name in measured])
-    if across:
-        chapters.insert(0, chapter_across(across, "across"))
-    named = [(source_of(item, folder), item) for item in documents]
+        chapters.append(_chapter(results, folder, f"s{index}", several))
     script = HOME.joinpath("page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     again = dict.fromkeys(command_of(item, folder) for item in sorted(documents, key=_order))
@@ -64,10 +93,10 @@ def page_of(
             "lead": _lead(documents, chapters),
             "chapters": chapters,
             "machines": machines_of(
-                [(name, item) for name, item in named if not is_comparison(item)]
+                [(source_of(x, folder), x) for x in documents if not is_comparison(x)]
             ),
             "skipped": skipped,
-            "commands": [*filter(None, again), *([shlex.join(command)] if command else [])],
+            "commands": [*filter(None, again), shlex.join(command)],
             "version": __version__,
             # Files of the package, which must not be escaped.
             "style": Markup(HOME.joinpath("page.css").read_text(encoding="utf-8")),
@@ -78,20 +107,107 @@ def page_of(
     return source.text
 
 
+def sections_of(results: Results, anchor: str = "s") -> list[Section]:
+    """Return the sections of a document; all HTML names in them begin with `anchor`."""
+    if is_comparison(results):
+        return [comparison_section(results, f"{anchor}-0")]
+    if is_search(results):
+        return [search_section(results, f"{anchor}-0")]
+    peaks = Peaks.of(results.content.get("peaks"))
+    found = [
+        sweep_section(sweep, peaks, f"{anchor}-{index}")
+        for index, sweep in enumerate(sweeps_of(results))
+    ]
+    calls = calls_of(results)
+    return found + [calls_section(results, calls, f"{anchor}-{len(found)}")] * bool(calls)
+
+
+def _chapter(results: Results, folder: Path, anchor: str, several: bool) -> Chapter:
+    sections, content = sections_of(results, anchor), results.content
+    title, subtitle, notes = results.operation, "", list[str]()
+    if isinstance(content.get("study"), str):
+        scale, notes = content.get("scale"), texts(content.get("notes"))
+        title = f"Study {title}" + (f" ({scale})" if isinstance(scale, str) else "")
+    elif len(sections) == 1:
+        title, subtitle = sections[0].title, sections[0].subtitle
+    warnings = _incomplete(content)
+    if busy := _busy(results):
+        warnings.append(f"During the measurement: {busy}")
+    answers = [
+        (str(x.get("question") or ""), said if isinstance(said, list) else [str(said or "")])
+        for x in objects(content.get("answers"))
+        for said in [x.get("answer")]
+    ]
+    source, command = source_of(results, folder), command_of(results, folder)
+    device = _device_of(results) * several
+    return Chapter(
+        anchor, title, subtitle, sections, warnings, source, command, answers, notes, device
+    )
+
+
+def _incomplete(content: Mapping[str, Any]) -> list[str]:
+    """Return a warning if a run ended early; for a study also why, and what is missing."""
+    if content.get("complete") is not False:
+        return []
+    sentences = [INCOMPLETE]
+    stopped = content.get("stopped")
+    if content.get("study") and isinstance(stopped, str) and stopped:
+        sentences.append(f"{stopped[:1].upper()}{stopped[1:]}.")
+    points: dict[str, list[str]] = {}
+    for point in objects(content.get("missing")):
+        where = ", ".join(f"{name}={value}" for name, value in point.items() if name != "part")
+        points.setdefault(str(point.get("part")), []).append(where)
+    sentences += [f"Not measured: {part} at {'; '.join(where)}." for part, where in points.items()]
+    return [" ".join(sentences)]
+
+
+def _device_of(results: Results) -> str:
+    """Return the name of the device of a document; empty if none is recorded."""
+    return str(results.device.get("name") or "")
+
+
+def _busy(results: Results) -> str:
+    """Return the warning that the machine was busy when a run began; empty if it was not."""
+    return str(results.mapping("environment").get("busy") or "")
+
+
+def machines_of(documents: Sequence[tuple[str, Results]]) -> list[MachineSeen]:
+    """Return the machines of named documents, with a row for each run if they differ."""
+    groups: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    names: dict[tuple[str, str], str] = {}
+    for source, results in documents:
+        facts = facts_of(results)
+        key = facts.get("device name", ""), facts.get("cpu", "")
+        groups.setdefault(key, {})[source] = facts  # several studies of one document are one run
+        names.setdefault(key, _device_of(results) or "Unknown machine")
+    found = []
+    for key, runs in groups.items():
+        labels = dict.fromkeys(label for facts in runs.values() for label in facts)
+        differing = [x for x in labels if len({facts.get(x) for facts in runs.values()}) > 1]
+        alike = {k: v for k, v in next(iter(runs.values())).items() if k not in differing}
+        columns: dict[str, Callable[[str], Cell]] = {"document": Cell}
+        columns |= {
+            label: partial(lambda label, runs, name: Cell(runs[name].get(label, "")), label, runs)
+            for label in differing
+        }
+        found.append(MachineSeen(names[key], alike, CellTable.of(list(runs), columns)))
+    return found
+
+
 def _order(results: Results) -> tuple[bool, str]:
     """Return a key that orders documents by start; comparisons come after the runs they read."""
     return is_comparison(results), str(results.mapping("environment").get("started") or "")
 
 
-def _is_measured(results: Results) -> bool:
-    """Return whether the rows of a document are measured implementations."""
-    return not is_comparison(results) and not is_search(results)
-
-
 def _lead(documents: Sequence[Results], chapters: Sequence[Chapter]) -> str:
-    of_rows = [item for item in documents if _is_measured(item)]
-    measured = [row.measurement for item in of_rows for row in item.rows]
-    where = ", ".join(dict.fromkeys(filter(None, map(device_text, documents))))
+    """Return the sentences below the title."""
+    measured = [
+        row.measurement
+        for item in documents
+        if not (is_comparison(item) or is_search(item))
+        for row in item.rows
+    ]
+    where = ", ".join(dict.fromkeys(filter(None, map(_device_of, documents))))
     failed = [row for row in measured if not row.ok]
     absent = [row for row in failed if row.status == "unavailable"]
     experiments = sum(len(chapter.sections) for chapter in chapters)
@@ -101,26 +217,10 @@ def _lead(documents: Sequence[Results], chapters: Sequence[Chapter]) -> str:
         text += f" {counted(len(failed) - len(absent), 'row')} failed."
     elif measured:
         text += " Every measured result was correct."
-    text += _standings(of_rows)
     if absent:
         text += f" {counted(len(absent), 'row')} could not be measured, for reasons given below."
-    busy = sum(bool(busy_text(item)) for item in documents)
-    if busy:
+    if busy := sum(bool(_busy(item)) for item in documents):
         text += f" The machine was busy with other work during {counted(busy, 'run')}."
-    partial = sum(item.content.get("complete") is False for item in documents)
-    if partial:
-        text += f" {counted(partial, 'run')} ended early."
+    if partial_runs := sum(item.content.get("complete") is False for item in documents):
+        text += f" {counted(partial_runs, 'run')} ended early."
     return text
-
-
-def _standings(documents: Sequence[Results]) -> str:
-    """Return how often OpenCL is fastest at the largest size, in words; empty without others."""
-    found = [standing for item in documents for sweep in sweeps_of(item)
-             for standing in standings_of(sweep)]  # fmt: skip
-    if not found:
-        return ""
-    counts = Counter(found)
-    text = f" At the largest size, OpenCL is fastest in {counts['faster']}"
-    text += f" of {counted(len(found), 'comparison')} with others"
-    level = f", and level within noise in {counts['level']}" if counts["level"] else ""
-    return f"{text}{level}."

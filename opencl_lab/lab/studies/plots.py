@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.presentation.plots import (
     plot_ranks,
     plot_speedup,
@@ -38,14 +37,13 @@ def plots_of(result: PartResult, title: str) -> dict[str, Draw]:
             _file(part.name, "ranks"): partial(plot_ranks, rows=found, title=f"{title}, {point}")
             for point, found in shown[-1:]
         }
-    crossings = crossovers(series)
     over: dict[str, Any] = {"series": series, "size_name": part.axis, "title": title}
-    drawn: dict[str, Draw] = {"time": partial(plot_times, **over, crossings=crossings)}
+    drawn: dict[str, Draw] = {"time": partial(plot_times, **over)}
     if any(row.speedup for _, rows in series for row in rows):
         base = ", ".join(with_base(series)[1])
         drawn["speedup"] = partial(plot_speedup, **over, baseline=base)
     else:
-        drawn["throughput"] = partial(plot_throughput, **over, crossings=crossings)
+        drawn["throughput"] = partial(plot_throughput, **over)
     several = [(point, shares) for point, rows in result.rows if (shares := by_workers(rows))]
     if several:
         point, shares = several[-1]

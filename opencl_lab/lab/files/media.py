@@ -1,7 +1,8 @@
-"""Images, read and written with Pillow."""
+"""Pictures, read and written with Pillow, and sound in `.wav` files."""
 
 from __future__ import annotations
 
+import struct
 import warnings
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,8 +10,14 @@ from typing import Any
 
 import numpy as np
 
-FORMATS = ("PNG", "JPEG", "PPM", "WEBP", "GIF", "BMP")
+from opencl_lab.core.wording import counted
+
+PICTURE_FORMATS = ("PNG", "JPEG", "PPM", "WEBP", "GIF", "BMP")
 """Of images that are read, whatever their names: many on the web are called .jpg."""
+PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
+ENCODINGS = {2: "ADPCM", 6: "A-law", 7: "mu-law", 17: "IMA ADPCM", 85: "MP3"}
+STREAMED = 0x7FFFF000
+"""Programs that do not know the length in advance write sizes from here on."""
 
 
 def read_picture(path: Path) -> np.ndarray[Any, Any]:
@@ -25,7 +32,7 @@ def read_picture(path: Path) -> np.ndarray[Any, Any]:
         with ExitStack() as stack:
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")  # Pillow's, of images that it reads
-            stored = stack.enter_context(Image.open(path, formats=FORMATS))
+            stored = stack.enter_context(Image.open(path, formats=PICTURE_FORMATS))
             if not stored.mode.startswith("I") and _is_deep(stored.tile):
                 raise ValueError("its colours have 16 bits; save it with 8, or as .npy")
             image = ImageOps.exif_transpose(stored)  # in the orientation of the camera
@@ -37,7 +44,9 @@ def read_picture(path: Path) -> np.ndarray[Any, Any]:
                 return np.asarray(image.convert("L" if grey else "RGBA" if clear else "RGB"))
             return np.asarray(image)
     except UnidentifiedImageError as error:
-        raise ValueError(f"it is no image in one of the formats {', '.join(FORMATS)}") from error
+        raise ValueError(
+            f"it is no image in one of the formats {', '.join(PICTURE_FORMATS)}"
+        ) from error
     except Image.DecompressionBombError as error:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
         raise ValueError(f"it has more than {most:,} pixels; save it as .npy") from error
@@ -110,3 +119,72 @@ def write_picture(
             array = array[..., 2:]  # grey and opacity, as it may have been read
     kind = {".png": "PNG", ".pgm": "PPM", ".ppm": "PPM"}.get(suffix, "JPEG")
     Image.fromarray(np.ascontiguousarray(array)).save(path, format=kind)
+
+
+# ---------------------------------------------------------------------- sound
+
+
+def read_sound(path: Path) -> tuple[np.ndarray[Any, Any], int]:
+    """Return the samples of a RIFF WAVE file, and their number per second.
+
+    Integers become float32 from -1 to 1; floating point stays float32 or float64. Several channels
+    are rows. ValueError is raised for a truncated or compressed file.
+    """
+    content = path.read_bytes()
+    if content[:4] != b"RIFF" or content[8:12] != b"WAVE":
+        raise ValueError("it is no RIFF WAVE file")
+    chunks = _chunks(content)
+    if b"fmt " not in chunks or b"data" not in chunks:
+        raise ValueError("it is cut off: it has no samples")
+    try:
+        form, channels, rate, _, frame = struct.unpack_from("<HHIIH", chunks[b"fmt "])
+        if form == EXTENSIBLE:  # then the format is the first number of a GUID
+            (form,) = struct.unpack_from("<H", chunks[b"fmt "], 24)
+    except struct.error as error:
+        raise ValueError(f"it is damaged: {error}") from error
+    if not channels or not rate or not frame or frame % channels:
+        raise ValueError(
+            f"it is damaged: {counted(channels, 'channel')} in {counted(frame, 'byte')}, "
+            f"{counted(rate, 'time')} a second"
+        )
+    data = chunks[b"data"]
+    samples = _samples(data[: len(data) // frame * frame], form, frame // channels)
+    rows = np.ascontiguousarray(samples.reshape(-1, channels).T)
+    return (rows[0] if channels == 1 else rows), rate
+
+
+def _chunks(content: bytes) -> dict[bytes, memoryview]:
+    """Return the first chunk of each name, up to the description and the samples."""
+    found: dict[bytes, memoryview] = {}
+    (form,) = struct.unpack_from("<I", content, 4)
+    at = 12
+    while at + 8 <= len(content) and not {b"fmt ", b"data"} <= found.keys():
+        name, size = struct.unpack_from("<4sI", content, at)
+        at += 8
+        left = len(content) - at
+        # A recorder that was stopped has written no sizes, or those of a form without samples.
+        if name == b"data" and not size and (form == 0 or 8 + form <= at):
+            size = left
+        if size > left and size < STREAMED:
+            raise ValueError(f"it is cut off: {size} bytes are announced, and {left} are there")
+        found.setdefault(name, memoryview(content)[at : at + size])
+        at += size + size % 2  # chunks begin at even offsets
+    return found
+
+
+def _samples(data: memoryview, form: int, width: int) -> np.ndarray[Any, Any]:
+    """Return samples of `width` bytes each."""
+    if form == FLOAT and width in (4, 8):
+        return np.frombuffer(data, f"<f{width}").astype(f"f{width}")
+    if form != PCM or width not in (1, 2, 3, 4):
+        what = ENCODINGS.get(form, f"of format {form}")
+        raise ValueError(
+            f"its samples are {what}, {8 * width} bits each; those that can be read are PCM "
+            "of 8 to 32 bits and floating point of 32 or 64"
+        )
+    raw = np.frombuffer(data, np.uint8)
+    if width == 1:  # bytes are unsigned, others are signed
+        return (raw.astype(np.float32) - 128) / 128
+    wide = np.zeros((raw.size // width, 4), np.uint8)  # the high bytes of 32 bits
+    wide[:, 4 - width :] = raw.reshape(-1, width)
+    return (wide.view("<i4")[:, 0] / 2.0**31).astype(np.float32)
