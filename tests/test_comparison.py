@@ -9,15 +9,14 @@ from comparison_rows import FLOAT32, row
 
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.engine.crossings import crossovers
-from opencl_lab.lab.engine.row import COLUMNS, Measurement, over_baseline
+from opencl_lab.lab.engine.row import COLUMNS, Measurement
+from opencl_lab.lab.engine.speedups import over_baseline, with_base
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.plots import (
     large_number,
     plot_times,
 )
-from opencl_lab.lab.presentation.shapes import judged, table
-from opencl_lab.lab.presentation.speedups import with_base
 from opencl_lab.lab.presentation.table import comparison_table, table_text
 from opencl_lab.ops.sort.problem import SortProblem
 
@@ -74,9 +73,6 @@ def test_a_baseline_that_failed_leaves_no_speedup_over_another_row():
 def test_headings_name_variants():
     rows = [row("opencl:x[constant]", 2), row("opencl:x[local]", 1)]
     assert "over opencl:x[constant]" in table_text(comparison_table(rows, "title"))
-    shape = judged((1, 2, 3), rows, "x", "host", "opencl:x[local]")
-    shown = table_text(table([shape], "mnk", "title", "opencl:x[local]"))
-    assert shown.count("opencl:x[local]") == 3
 
 
 def test_rates_are_by_the_total_time_of_all_alike():

@@ -112,10 +112,6 @@ class Operation(ABC, Generic[P]):
     options: ClassVar[tuple[Option, ...]]
     size_option: ClassVar[str]
     """The option that a sweep over sizes sets."""
-    shape_options: ClassVar[tuple[str, ...]] = ()
-    """The options that together are the size of a problem, if there are several."""
-    shapes: ClassVar[tuple[tuple[int, ...], ...]] = ()
-    """Values of these that are typical or critical for speed: large and small, even and odd."""
     inputs: ClassVar[tuple[str, ...]]
     """Names of the arrays that a user supplies, in the order of the command line."""
     formats: ClassVar[tuple[str, ...]] = FORMATS

@@ -43,25 +43,31 @@ class Crossover:
     behind: tuple[int, ...] = ()  # all sizes at which it is slower
 
     def __str__(self) -> str:
+        return self.said()
+
+    def said(self, axis: str = "") -> str:
+        """Return the crossover as a sentence without a point; `axis` names the sizes."""
+        where = f"{axis}=" * bool(axis)
+        pair = f"{self.reference} at {where}{self.at}"
         if self.at is not None and not self.level:
             word = "slower" if self.size is None else "faster"
-            return f"{self.implementation} is {word} than {self.reference} at {self.at}"
-        return self._sentence() + f", as measured up to {self.up_to}" * (self.up_to is not None)
+            return f"{self.implementation} is {word} than {pair}"
+        return self._sentence(where) + f", as measured up to {self.up_to}" * bool(self.up_to)
 
-    def _sentence(self) -> str:
+    def _sentence(self, where: str) -> str:
         ours, theirs = self.implementation, self.reference
-        level = f"level within noise at {sizes_text(self.level)}" if self.level else ""
-        slower = sizes_text(self.behind)
+        level = f"level within noise at {sizes_text(self.level, where)}" * bool(self.level)
+        slower = sizes_text(self.behind, where) if self.behind else ""
         more = f", {level}" * bool(level) + f", slower at {slower}" * bool(slower)
         if self.size is not None:
-            return f"{ours} is faster than {theirs} from {self.about}{self.size_text} on{more}"
+            begin = f"{self.about}{where}{self.size_text}"
+            return f"{ours} is faster than {theirs} from {begin} on{more}"
         if self.ahead:
-            return f"{ours} is faster than {theirs} only at {sizes_text(self.ahead)}{more}"
+            ahead = sizes_text(self.ahead, where)
+            return f"{ours} is faster than {theirs} only at {ahead}{more}"
         if level and slower:
             return f"{ours} is slower than {theirs} at {slower}, {level}"
-        if level:
-            return f"{ours} and {theirs} are {level}"
-        return f"{ours} stays slower than {theirs}"
+        return f"{ours} and {theirs} are {level}" if level else f"{ours} stays slower than {theirs}"
 
     @property
     def level_before(self) -> bool:

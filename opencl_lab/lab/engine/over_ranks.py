@@ -13,7 +13,6 @@ from opencl_lab import distributed
 from opencl_lab.core.device import Device
 from opencl_lab.distributed import DistArray, agreed, collective, phases, same, slab
 from opencl_lab.lab.engine.implementations import Workload
-from opencl_lab.lab.engine.link import MessageCost, measured_link
 from opencl_lab.lab.engine.request import Point, check_host_memory
 from opencl_lab.lab.engine.row import OVER_RANKS, Measurement, OverRanks
 from opencl_lab.lab.engine.runner import Comparison
@@ -49,20 +48,15 @@ class Spent:
         return self.total - self.communication - self.waiting
 
 
-def _over_ranks(point: Point, spent: list[Spent], link: MessageCost) -> OverRanks:
-    """Return where the time went, and how long the model takes to communicate."""
+def _over_ranks(spent: list[Spent]) -> OverRanks:
+    """Return where the time went."""
     total = sum(one.total for one in spent)
     compute = [one.compute for one in spent]
-    messages, nbytes = point.operation.calls.sent(point.problem, len(spent))
     return OverRanks(
         sum(compute) / total,
         sum(one.communication for one in spent) / total,
         sum(one.waiting for one in spent) / total,
         max(compute) * len(compute) / max(sum(compute), 1e-12) - 1,
-        nbytes,
-        1e6 * link.latency,
-        1e-9 * link.bandwidth if len(spent) > 1 else 0.0,
-        1e3 * link.seconds(messages, nbytes),
     )
 
 
@@ -110,7 +104,6 @@ def measure(
         if repeats is None and len(samples) >= LEAST_SAMPLES and spent > BUDGET:
             break
     result, spent = _apart(comm, run)
-    link = measured_link(comm)
     progress(steps - 1, steps, "right result on the host")
     whole = tuple(one.gather(0) for one in (result if isinstance(result, tuple) else (result,)))
     row = Measurement(
@@ -129,7 +122,7 @@ def measure(
     found = named(names, whole if len(whole) > 1 else whole[0])
     outputs = {name: array.reshape(workload.expected[name].shape) for name, array in found.items()}
     difference = chosen.compare(problem, inputs, workload.expected, outputs)
-    row = replace(row, difference=difference, over_ranks=_over_ranks(point, spent, link))
+    row = replace(row, difference=difference, over_ranks=_over_ranks(spent))
     if not difference.ok:
         row = replace(row, status="correctness", reason=str(difference))
     return Comparison(workload, [row], outputs if row.ok else {}, [], {})

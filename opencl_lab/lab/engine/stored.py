@@ -53,11 +53,6 @@ class _OverRanks:
     communication: Finite
     waiting: Finite
     imbalance: Finite
-    sent_bytes: Finite = 0.0
-    latency_us: Finite = 0.0
-    link_gbps: Finite = 0.0
-    model_communication_ms: Finite = 0.0
-    model_ms: Finite | None = None
     base_ranks: Count = 1
 
 

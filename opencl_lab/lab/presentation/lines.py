@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from opencl_lab.lab.engine.crossings import Crossover
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.row import Measurement, Series
 from opencl_lab.lab.presentation.drawing import pale_grid, plain_number, plain_scale
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ WIDTH = 9.0  # inches, of a plot over sizes
 MOST_RINGS = 6
 MOST_MARKS = 64  # sizes; with more, lines have no marks
 MARKERS = "os^Dv*<>pPX"
-
-Series: TypeAlias = Sequence[tuple[int, Sequence[Measurement]]]
-"""Sizes, each with its measured rows."""
 
 Value: TypeAlias = Callable[[Measurement], float | None]
 """Function from a row to the value that a plot shows."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.row import Measurement, Series
 from opencl_lab.lab.measuring.roofline import Peaks, rate_text
 from opencl_lab.lab.presentation.drawing import (
     Target,
@@ -18,7 +18,7 @@ from opencl_lab.lab.presentation.drawing import (
     saved_figure,
     set_title,
 )
-from opencl_lab.lab.presentation.lines import WIDTH, Series, styles
+from opencl_lab.lab.presentation.lines import WIDTH, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.speedups import with_base
 from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.presentation.changes import changes_table
-from opencl_lab.lab.presentation.speedups import with_base
 from opencl_lab.lab.presentation.table import Cell, CellTable, field, measured_columns, number_cell
 from opencl_lab.lab.report.changes import (
     changes_figures,

@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.row import Measurement, Series
 from opencl_lab.lab.engine.stored import Results
-from opencl_lab.lab.presentation.lines import Series
 from opencl_lab.lab.presentation.table import Cell, CellTable
 from opencl_lab.lab.report.documents import Sweep, sweeps_of
 from opencl_lab.lab.report.environment import device_text

@@ -12,7 +12,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab.lab.engine.crossings import crossovers
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.row import Measurement, Series
+from opencl_lab.lab.engine.speedups import ONE_WORKER, by_workers, over_ranks, with_base
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.presentation.drawing import (
     Target,
@@ -21,7 +22,7 @@ from opencl_lab.lab.presentation.drawing import (
     plain_scale,
     saved_figure,
 )
-from opencl_lab.lab.presentation.lines import WIDTH, Series
+from opencl_lab.lab.presentation.lines import WIDTH
 from opencl_lab.lab.presentation.plots import (
     OPENCL,
     OTHER,
@@ -33,10 +34,8 @@ from opencl_lab.lab.presentation.plots import (
     plot_times,
 )
 from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.lab.presentation.speedups import ONE_WORKER, by_workers, with_base
 from opencl_lab.lab.report.documents import Sweep
 from opencl_lab.lab.report.summary import by_speed, milliseconds
-from opencl_lab.lab.studies.over_ranks import over_ranks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,9 +118,9 @@ def _of_workers(rows: Sequence[Measurement], where: str) -> list[Picture]:
 
 
 def _of_ranks(rows: Sequence[Measurement], where: str) -> list[Picture]:
-    """Draw where the time of rows over ranks goes, and the model, if there are several."""
+    """Draw where the time of rows over ranks goes, if there are several."""
     found = over_ranks(rows)
-    caption = f"Where the time goes, and the time of the model{where}"
+    caption = f"Where the time goes{where}"
     return [picture_of(caption, partial(plot_ranks, rows=found, title=""))] * (len(found) > 1)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from opencl_lab.lab.engine.crossings import verdict
-from opencl_lab.lab.engine.row import Measurement, Side
-from opencl_lab.lab.presentation.lines import Series
+from opencl_lab.lab.engine.row import Measurement, Series, Side
 from opencl_lab.lab.presentation.table import Cell, CellTable, number, number_cell, ratio_text
 from opencl_lab.lab.report.summary import SIDES, by_speed, milliseconds, ranked
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.crossings import Verdict, verdict
-from opencl_lab.lab.engine.row import Measurement, Side
-from opencl_lab.lab.presentation.lines import Series
+from opencl_lab.lab.engine.row import Measurement, Series, Side
 from opencl_lab.lab.report.documents import Sweep
 
 SHOWN_SIZES = 4  # largest number of sizes that are listed; more are given as a range

@@ -21,7 +21,6 @@ from opencl_lab.lab.ops.gemm.calls import CALLS
 from opencl_lab.lab.ops.gemm.expected import compare, expected_result
 from opencl_lab.lab.ops.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.lab.ops.gemm.references import blas_gemm, check_plain, torch_gemm
-from opencl_lab.lab.ops.gemm.shapes import SHAPES
 from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference, MpiReference
 from opencl_lab.lab.reference.mpi import no_mpi
@@ -112,8 +111,6 @@ class Gemm(Operation[GemmProblem]):
             (283, {"alpha": -0.5, "beta": 1.5}),
         )
     )
-    shape_options = ("m", "n", "k")
-    shapes = SHAPES
     inputs = ("a", "b")
     output = "result"
     references = (
