@@ -314,14 +314,13 @@ def test_other_problems_are_not_compared(tmp_path, change):
             )
             for interval, said in (
                 ("[1, 2, 3]", "interval: expected `array` of length 2, got 3"),
-                ("3", r"interval: expected `array \| null`, got `int`"),
+                ("3", r"interval: expected `array`, got `int`"),
                 ("[1, null]", r"interval\[1\]: expected `float`, got `null`"),
                 ("[1, NaN]", r"interval\[1\]: expected a finite number"),
                 ("[3, 1]", "does not lie between min and max, around median"),
                 ("[2.5, 3]", "does not lie between"),
                 ("[1, 1.5]", "does not lie between"),
                 ("[0, 3]", "does not lie between"),
-                ("[0, 0]", "does not lie between"),
                 ("[1, 5]", "does not lie between"),
             )
         ),

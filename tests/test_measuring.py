@@ -9,12 +9,10 @@ import pyopencl as cl
 import pytest
 
 from opencl_lab.core.plan import Work
-from opencl_lab.lab.measuring.fingerprint import Fingerprints
-from opencl_lab.lab.measuring.guarded import Guarded
+from opencl_lab.lab.measuring.guarded import Fingerprints, Guarded
 from opencl_lab.lab.measuring.poison import POISON, poisoned
-from opencl_lab.lab.measuring.quiesce import quiesce
 from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, shuffled
+from opencl_lab.lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, quiesce, shuffled
 from opencl_lab.lab.measuring.samples import Times, interval_of_median
 from opencl_lab.lab.measuring.timing_sanity import CLOCK_SLACK, agree, implausible, unaccounted
 

@@ -6,6 +6,7 @@ call contains gaps that back-to-back calls do not have.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,19 +14,21 @@ from statistics import median
 from typing import Any, Literal
 
 import numpy as np
+import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.engine.launch_baseline import LaunchBaseline
+from opencl_lab.core.queues import new_kernel, new_program
 from opencl_lab.lab.engine.request import Point, Request, check_host_memory
 from opencl_lab.lab.measuring.back_to_back import back_to_back, calls_for
-from opencl_lab.lab.measuring.quiesce import quiesce
-from opencl_lab.lab.measuring.rounds import Rounds
+from opencl_lab.lab.measuring.rounds import Rounds, quiesce
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.reference.peers import Calls, OurCall, libraries
 from opencl_lab.ops.prepared import FUNCTIONS, prepare
 from opencl_lab.ops.solver import Problem
 from opencl_lab.runtime.arrays import to_device
 from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import device_call
+from opencl_lab.runtime.session import session_of
 
 OURS = "opencl_lab"
 PREPARED = "prepared, with out="
@@ -34,6 +37,7 @@ ALLOCATION = "an allocation of its result"
 SAMPLE_SECONDS = 0.05
 LEAST_CALLS = 5
 KERNEL_RUNS = 9
+NOTHING = "__kernel void nothing(void) {}"
 
 Side = Literal["device", "host", ""]
 
@@ -220,3 +224,48 @@ def _in_turns(callers: Sequence[_Caller], request: Request, seed: int) -> tuple[
         )
         for index, caller in enumerate(callers)
     )
+
+
+class LaunchBaseline:
+    """Operations to time on a queue without profiling, in the context of another queue."""
+
+    def __init__(self, queue: cl.CommandQueue):
+        self.context = queue.context
+        self.queue = cl.CommandQueue(queue.context, queue.device)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # a build log is not a failure
+            program = new_program(queue.context, NOTHING).build()
+        self._nothing = new_kernel(program, "nothing")
+
+    def finish(self) -> None:
+        """Wait for all enqueued work."""
+        self.queue.finish()
+
+    def launch(self) -> None:
+        """Enqueue an empty kernel of one work-item."""
+        cl.enqueue_nd_range_kernel(self.queue, self._nothing, (1,), (1,))
+
+    def launch_and_finish(self) -> None:
+        """Enqueue that kernel and wait for it."""
+        self.launch()
+        self.queue.finish()
+
+    def allocate(self, nbytes: int) -> Any:
+        """Return a new buffer of the driver."""
+        return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(nbytes, 1))
+
+    def launches(self, executable: Executable, inputs: Mapping[str, Any]) -> Callable[[], None]:
+        """Return a function that enqueues an executable on device arrays, with pooled results.
+
+        It is the least that a call can cost from Python: no array is made, checked or looked up.
+        """
+        session = session_of(self.queue)
+        fixed = [array.base_data for array in inputs.values()]
+        outputs = executable.plan.with_role("out")
+        fresh = [max(spec.nbytes, 1) for spec in outputs]
+        call = device_call(executable, self.queue, (*inputs, *(spec.name for spec in outputs)))
+
+        def enqueue() -> None:
+            call.enqueue(fixed + [session.allocate(self.queue, nbytes) for nbytes in fresh])
+
+        return enqueue

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from opencl_lab.core.plan import Work
+from opencl_lab.core.records import Count, Finite
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 
@@ -31,11 +32,11 @@ Series: TypeAlias = "Sequence[tuple[int, Sequence[Measurement]]]"
 class OverRanks:
     """Where the time of a call over ranks of MPI goes."""
 
-    compute: float  # this and the next two are fractions of the time of all ranks
-    communication: float
-    waiting: float
-    imbalance: float  # by how much the longest compute exceeds the mean, as a fraction
-    base_ranks: int = 1  # ranks of the row that speed-up and efficiency are relative to
+    compute: Finite  # this and the next two are fractions of the time of all ranks
+    communication: Finite
+    waiting: Finite
+    imbalance: Finite  # by how much the longest compute exceeds the mean, as a fraction
+    base_ranks: Count = 1  # ranks of the row that speed-up and efficiency are relative to
 
 
 @dataclass(frozen=True)
