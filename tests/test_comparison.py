@@ -63,18 +63,6 @@ def test_speedups_have_a_base_that_is_named(times, baseline, ratios, bases):
     assert all(name in table_text(comparison_table(measured, "title")) for name in bases)
 
 
-def test_a_baseline_that_failed_leaves_no_speedup_over_another_row():
-    rows = over_baseline([row("opencl:x", 2), row("c:seq", 8), row("blas", 1)], None)
-    rows[2] = row("blas", 1, status="correctness")
-    found = over_baseline(rows, "blas")
-    assert [(item.speedup, item.baseline) for item in found] == [(None, "blas")] * 3
-
-
-def test_headings_name_variants():
-    rows = [row("opencl:x[constant]", 2), row("opencl:x[local]", 1)]
-    assert "over opencl:x[constant]" in table_text(comparison_table(rows, "title"))
-
-
 def test_rates_are_by_the_total_time_of_all_alike():
     work = Work(flops=2e9, bytes=4e9)
     for measured in (
@@ -169,16 +157,6 @@ def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tm
 def test_one_size_says_nothing_about_others(median, said):
     one = [(7, [row("opencl:x", median), row("numpy", 2)])]
     assert [str(item) for item in crossovers(one)] == [said]
-
-
-def test_nothing_to_do_is_no_crossover():
-    series = [(size, [row("opencl:x", 4 - size), row("numpy", 2.5)]) for size in (0, 1, 2)]
-    (found,) = crossovers(series)
-    assert 1 < found.size < 2
-    series = [(size, [row("opencl:x", 3 - 2 * size), row("numpy", 2)]) for size in (0, 1)]
-    (found,) = crossovers(series)
-    assert found.size == 1
-    assert crossovers(series[:1]) == []
 
 
 def test_algorithms_are_set_against_each_other_once_and_variants_are_not(tmp_path):

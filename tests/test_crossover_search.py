@@ -69,16 +69,6 @@ def test_each_reference_is_measured_where_that_tells_something():
         assert size <= 1100 or size == 2**20 or references == ("blas",)
 
 
-def test_who_is_faster_or_slower_throughout_needs_two_sizes_or_a_few():
-    machine = KnownTimes(opencl_x=lambda n: 1.0, c_seq=lambda n: 2.0)
-    (pair,) = machine.search().pairs
-    assert pair.crossover().size == 4 and machine.sizes == [4, 2**20]
-    machine = KnownTimes(opencl_x=lambda n: 2.0, c_seq=lambda n: 1.0)
-    (pair,) = machine.search().pairs
-    assert pair.crossover().size is None and machine.sizes[-1] == 2**20
-    assert "stays slower" in str(pair.crossover())
-
-
 def test_what_is_within_noise_is_said_and_its_end_is_found():
     machine = KnownTimes(1.2, opencl_x=lambda n: 100.0, c_seq=lambda n: float(n))
     (pair,) = machine.search(1, 10_000).pairs
@@ -101,14 +91,6 @@ def test_one_that_is_slower_again_at_the_greatest_size_is_not_called_faster():
     machine = KnownTimes(opencl_x=lambda n: 1 if 10 < n < 10_000 else 9, c_seq=lambda n: 3)
     (pair,) = machine.search().pairs
     assert pair.crossover().size is None and machine.sizes[-1] == 2**20
-
-
-def test_neighbouring_sizes_and_equal_ends_end():
-    machine = KnownTimes(opencl_x=lambda n: 2.5, c_seq=lambda n: float(n))
-    (pair,) = machine.search(1, 8).pairs
-    assert 2 < pair.crossover().size <= 3 and set(machine.sizes) <= set(range(1, 9))
-    (pair,) = KnownTimes(opencl_x=ours, c_seq=lambda n: 1e9).search(5, 5).pairs
-    assert pair.crossover().size == 5
 
 
 @pytest.mark.parametrize("gap", [range(60, 200), range(5, 2**20), [2**20]])

@@ -3,17 +3,14 @@
 import json
 import os
 import subprocess
-import time
 from functools import partial
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import pynvml
 import pytest
 from command_line import QUICK, oclab
 
 from opencl_lab.core.device import Device
-from opencl_lab.drivers import processes
 from opencl_lab.lab.measuring import environment, gpu_state, load
 from opencl_lab.lab.measuring.load import Sample
 from opencl_lab.lab.reference.compiler import compiler, known
@@ -103,17 +100,6 @@ def test_only_our_processors_count(monkeypatch, tmp_path):
     assert load.sample().working is None
 
 
-def test_the_time_of_this_process_is_counted():
-    first = load.sample()
-    begin = time.process_time()  # on a busy machine a second may pass without this process
-    while time.process_time() < begin + 0.05:
-        pass
-    second = load.sample()
-    assert second.own > first.own
-    if first.working is not None:
-        assert second.working >= first.working
-
-
 # --------------------------------------------------------------- the state of a GPU
 
 
@@ -176,19 +162,6 @@ def test_the_state_of_a_gpu(nvml):
     assert gpu_state.busy({**state, "use_percent": 3}) == gpu_state.busy(None) == ""
 
 
-def test_what_a_gpu_does_not_tell_is_null(nvml, monkeypatch):
-    monkeypatch.delattr(pynvml, "nvmlDeviceGetPowerUsage")  # as in another version
-    nvml["nvmlDeviceGetPerformanceState"] = 32
-    for name in ("UtilizationRates", "Temperature", "CurrentClocksThrottleReasons"):
-        del nvml[f"nvmlDeviceGet{name}"]
-    state = gpu_state.find_gpu(on_bus(0x1B)).state()
-    nothing = {name for name, value in state.items() if value is None}
-    assert nothing == {
-        "power_w", "use_percent", "performance_state", "temperature_c", "throttled",
-    }  # fmt: skip
-    assert gpu_state.busy(state) == ""
-
-
 def test_which_gpu_it_is(nvml):
     set_gpus(nvml, ("other", "00000000:0a:00.0"), (NVIDIA.name, "00000001:1b:00.0"))
     assert gpu_state.find_gpu(on_bus(0x1B, pci_domain_id_nv=1)).state()["clock_mhz"] == 1002
@@ -206,38 +179,10 @@ def test_which_gpu_it_is(nvml):
     assert gpu_state.find_gpu(NVIDIA) is None
 
 
-@pytest.mark.parametrize("failing", ["Init", "DeviceGetHandleByIndex", "DeviceGetCount"])
-def test_without_nvml_there_is_no_state(failing, nvml):
-    assert gpu_state.find_gpu(NVIDIA) is not None
-    del nvml[f"nvml{failing}"]
-    assert gpu_state.find_gpu(NVIDIA) is None
-
-
-def test_without_a_driver_there_is_no_state(monkeypatch):
-    monkeypatch.setattr(pynvml, "CDLL", Mock(side_effect=OSError), raising=True)
-    monkeypatch.setattr(pynvml, "nvmlLib", None)
-    assert gpu_state.find_gpu(NVIDIA) is None
-
-
-def test_numbers_that_cannot_be_are_null(nvml):
-    nvml["nvmlDeviceGetTemperature"] = 0xFFFFFFFF  # "not available"
-    nvml["nvmlDeviceGetUtilizationRates"] = SimpleNamespace(gpu=4_000_000_000)
-    state = gpu_state.find_gpu(on_bus(0x1B)).state()
-    assert state["temperature_c"] is None and state["use_percent"] is None
-
-
 @pytest.mark.parametrize("text", ["", "max", "0 0", "x 1", "9" * 400 + " 1"])
 def test_a_quota_that_makes_no_sense_is_none(text, four):
     (four / "cpu.max").write_text(text)
     assert "2.9 of 4" in load.busy(Sample(0.0, 0.0, 0.0), Sample(1.0, 2.9, 0.0))
-
-
-@pytest.mark.parametrize("text", ["cpu0", "cpu0 a b", "cpu0 " + "9" * 400 + " 0 0 0 0 0 0 0\n"])
-def test_counts_that_make_no_sense_are_none(text, monkeypatch, tmp_path):
-    (tmp_path / "stat").write_text(text)
-    monkeypatch.setattr(load, "COUNTS", tmp_path / "stat")
-    monkeypatch.setattr(load, "PROCESSORS", {0})
-    assert load.sample().working is None
 
 
 def test_the_state_is_recorded_before_and_after(nvml, monkeypatch):
@@ -302,33 +247,6 @@ def test_the_commit_of_a_checkout(recorded, tmp_path, monkeypatch):
     assert recorded("git", below) is None  # a package installed within somebody's checkout
 
 
-@pytest.mark.parametrize("script", [None, "exit 1", "exec sleep 5", "echo", "echo no commit"])
-def test_git_that_fails_tells_nothing(script, recorded, tmp_path, monkeypatch):
-    (tmp_path / ".git").mkdir()
-    if script is not None:
-        (tmp_path / "git").write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
-        (tmp_path / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(environment, "GIT_SECONDS", 0.2)
-    assert recorded("git") is None
-
-
-def test_a_processor_without_a_name(recorded, monkeypatch, tmp_path):
-    monkeypatch.setattr(processes, "CPU_INFO", tmp_path / "cpuinfo")
-    assert recorded("cpu")  # what Python knows
-    (tmp_path / "cpuinfo").write_text("model name\t:\n")
-    assert recorded("cpu")
-    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: A   B\n")
-    assert recorded("cpu") == "A B"
-
-
-def test_nothing_is_compiled_to_tell_the_compiler(monkeypatch, tmp_path):
-    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("opencl_lab.lab.reference.compiler._probe", lambda command: pytest.fail())
-    monkeypatch.setattr("opencl_lab.lab.reference.compiler._probed", {})
-    assert known() is None
-
-
 # --------------------------------------------------------------- documents and the warning
 
 
@@ -345,10 +263,6 @@ def test_documents_of_commands_that_measure_say_where(arguments, device):
     result = oclab(*arguments, "--json")
     assert result.returncode == 0, result.stderr
     assert set(json.loads(result.stdout)["environment"]) == KEYS
-
-
-def test_other_documents_do_not():
-    assert "environment" not in json.loads(oclab("devices", "--json").stdout)
 
 
 @pytest.mark.full

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from command_line import oclab
 from documents import sweep
-from ranks import HERE, on_ranks
+from ranks import on_ranks
 from study_rows import row
 from test_study import small
 
@@ -244,20 +244,6 @@ def on_files(*arguments):
     done = on_ranks(2, "-m", "opencl_lab", *arguments, "--distributed", "--repeats", 1, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@needs_mpi
-def test_each_rank_reads_its_part_of_a_file(tmp_path):
-    keys = sorted_file(tmp_path)
-    done = on_ranks(
-        2, HERE / "loads.py", "sort", tmp_path / "keys.npy", "--distributed", "--repeats", 1,
-        "-o", tmp_path / "sorted.npy", "--json", timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stderr.split()) == ["loaded(2500,)", "loaded(2501,)"]
-    content = json.loads(done.stdout)
-    assert content["options"]["keys"].endswith("keys.npy") and content["results"][0]["ok"]
-    assert np.array_equal(np.load(tmp_path / "sorted.npy"), np.sort(keys))
 
 
 @needs_mpi

@@ -15,7 +15,6 @@ from opencl_lab.core.records import write_sealed
 from opencl_lab.core.template import Source
 from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.cli.main import main
-from opencl_lab.lab.cli.tune_progress import _best_text
 from opencl_lab.lab.doctor.diagnose import store
 from opencl_lab.lab.doctor.examine import Finding
 from opencl_lab.lab.doctor.probes import throughput, transfers
@@ -26,14 +25,11 @@ from opencl_lab.lab.measuring.roofline import (
     Peaks,
     above_peak,
     fraction_of_peak,
-    rate_text,
     refusal,
     stored_peaks,
 )
 from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.symptoms import kernels
 from opencl_lab.symptoms.kernels import Wrong
 
@@ -60,14 +56,6 @@ def test_fraction_of_the_roofline(work, dtype, milliseconds, fraction):
     found = fraction_of_peak(work, None if dtype is None else np.dtype(dtype), milliseconds, PEAKS)
     assert found == (None if fraction is None else pytest.approx(fraction))
     assert fraction_of_peak(work, np.float32, milliseconds, None) is None
-
-
-def test_unknown_peaks_do_not_count():
-    work = Work(8e9, 1e8)
-    assert fraction_of_peak(work, np.float32, 2, Peaks(flops32=8e12)) == pytest.approx(0.5)
-    assert fraction_of_peak(work, np.float64, 2, Peaks(flops32=8e12)) is None
-    assert refusal(work, np.float64, 1e-9, Peaks(flops32=8e12)) is None
-    assert refusal(work, np.float32, 1e-9, None) is None
 
 
 @pytest.mark.parametrize(
@@ -98,15 +86,6 @@ def test_matrix_units_have_peaks_of_their_own():
     assert fraction_of_peak(by_units, np.float32, milliseconds, peaks) == pytest.approx(0.5)
     assert fraction_of_peak(by_units, np.float16, milliseconds, peaks) == pytest.approx(0.25)
     assert refusal(by_units, np.float64, milliseconds / 100, peaks) is None  # not measured
-
-
-def test_without_a_cached_peak_copying_counts():
-    assert "100 GB/s" in refusal(Work(0, 2e11), None, 1e3, replace(PEAKS, cached_bytes=None))
-
-
-def test_rates_in_words():
-    words = [rate_text(rate, "B/s") for rate in (0, 12, 4.284e12, 57.04e9, 2.5e18)]
-    assert words == ["0 B/s", "12 B/s", "4.28 TB/s", "57 GB/s", "2.5e+03 PB/s"]
 
 
 @pytest.fixture
@@ -177,16 +156,6 @@ def table_of(comparison):
     return capture.get()
 
 
-@pytest.mark.full
-def test_a_comparison_shows_the_share_of_the_peak(device, cache):
-    comparison = compare(device, {"copy_bytes": 1e15})
-    ours, numpy = comparison.measurements
-    assert ours.ok and ours.peak == pytest.approx(160e3 / 1e15 * 1e3 / ours.kernel_ms)
-    assert ours.as_row()["peak_fraction"] == ours.as_csv()["peak_fraction"] == ours.peak
-    assert numpy.peak is None and "kernel % peak" in table_of(comparison)
-    assert ours.as_row()["peak_note"] == "" and ">100" not in table_of(comparison)
-
-
 def test_more_than_the_peak_is_never_shown_without_a_word(device, cache):
     comparison = compare(device, {"copy_bytes": 1e3, "cached_bytes": 1e15})
     ours, numpy = comparison.measurements
@@ -197,21 +166,6 @@ def test_more_than_the_peak_is_never_shown_without_a_word(device, cache):
     work, peaks = Work(flops=1.1e9, bytes=1), Peaks(flops32=1e12, copy_bytes=1e12)
     assert "arithmetic" in above_peak(work, np.float32, 1.0, peaks)
     assert above_peak(work, np.float32, 1.2, peaks) == above_peak(work, None, 1.0, None) == ""
-
-
-def test_the_tuner_says_it_too(device, cache):
-    task = make_task("sort", device=device, n=3000)
-    config = task.algorithm.default_config(task.problem, device)
-    best = Evaluation(config, "correct", times_ms=(0.5,))
-    peaks = {"copy_bytes": 1e3, "cached_bytes": 1e15}
-    store(device, [Finding(name, "", "ok", "", value) for name, value in peaks.items()])
-    assert "(>100 % of peak, faster than memory's" in _best_text(task, best)
-
-
-def test_without_peaks_nothing_is_shown(device, cache):
-    comparison = compare(device, {})
-    assert comparison.measurements[0].ok and comparison.measurements[0].peak is None
-    assert "% peak" not in table_of(comparison)
 
 
 def test_a_comparison_refuses_what_is_faster_than_the_peak(device, cache):
@@ -251,15 +205,6 @@ def test_trials_compute_what_they_should(session, make, rounds):
     candidate.build()
     candidate.rounds = rounds
     assert candidate.launch() > 0 and candidate.best > 0
-    candidate.verify()
-
-
-def test_arithmetic_in_double_precision(session):
-    if not session.device.capabilities.fp64:
-        pytest.skip("no double precision")
-    candidate = arithmetic(session, np.float64)
-    candidate.build()
-    candidate.launch()
     candidate.verify()
 
 
@@ -346,27 +291,6 @@ def test_transfers_copy_all_bytes(apart, pinned, sends, rounds):
         candidate.verify()
     with pytest.raises(Wrong):  # nothing was copied since
         candidate.verify()
-
-
-def test_a_transfer_that_leaves_something_out_is_seen(apart, monkeypatch):
-    candidate = transfers._Transfer(ProbeSession(apart), 1 << 16, False, True)
-    candidate.build()
-    whole, candidate.array = candidate.array, candidate.array[:-1]
-    candidate.launch()
-    candidate.array = whole
-    with pytest.raises(Wrong, match="1 of 16384"):
-        candidate.verify()
-
-
-@pytest.mark.parametrize("name", ["send_bytes", "fetch_bytes", "send_plain_bytes"])
-def test_rates_of_transfers_are_peaks(name, apart, monkeypatch):
-    monkeypatch.setattr(transfers, "SIZES", (1 << 14, 1 << 16))
-    monkeypatch.setattr(throughput, "STALL_SECONDS", 0.01)
-    *steps, last = getattr(transfers, name)(apart)
-    tried = dict.fromkeys(step["trying"] for step in steps)
-    assert list(tried) == ["16 KiB at once", "64 KiB at once"]
-    assert last["verdict"] == "ok"
-    assert getattr(Peaks.of({name: last["value"]}), name) == last["value"] > 0
 
 
 def test_a_device_on_the_memory_of_the_host_has_no_transfers(device):

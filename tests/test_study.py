@@ -172,21 +172,6 @@ def test_an_interrupted_study_keeps_what_was_measured_and_says_so(tmp_path, monk
     assert not (tmp_path / "gemm").exists()
 
 
-def test_an_interrupt_while_plots_are_drawn_leaves_no_old_ones(tmp_path, monkeypatch, capsys):
-    small(monkeypatch, "dft", {"n": 16})
-    two = {"dft": STUDIES["dft"], "gemm": STUDIES["gemm"]}
-    monkeypatch.setattr("opencl_lab.lab.cli.study.STUDIES", two)
-    monkeypatch.setattr(
-        "opencl_lab.lab.studies.outcome.plot_times", lambda *args, **given: interrupt()
-    )
-    folder = tmp_path / "dft"
-    folder.mkdir()
-    (folder / "dft-time.png").write_text("of an earlier run")
-    assert main(["study", "all", "--out", str(tmp_path), "--repeats", "1"]) == 130
-    assert "not begun: gemm" in capsys.readouterr().out
-    assert {path.name for path in folder.iterdir()} == set(FILES)
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_chosen_parts_are_measured_alone(tmp_path, monkeypatch):
     small(monkeypatch, "sort", {"n": 10})
@@ -220,14 +205,6 @@ def test_parts_share_the_time_and_what_they_do_not_reach_is_named(tmp_path, monk
     assert content["stopped"].startswith("its share of the time limit, 24 s")
     said = capsys.readouterr().out
     assert "Not measured: sorted at n=20; n=30.\n  Not measured: reversed at n=10; n=20" in said
-
-
-def test_a_study_that_is_not_reached_is_named(tmp_path, monkeypatch, capsys):
-    small(monkeypatch, "dft", {"n": 16})
-    arguments = ["study", "dft", "--out", str(tmp_path), "--time-limit", "1e-9"]
-    assert main(arguments) == 0
-    assert "dft: nothing was measured" in capsys.readouterr().out
-    assert not (tmp_path / "dft").exists()
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])

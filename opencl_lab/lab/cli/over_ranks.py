@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,11 +17,10 @@ from opencl_lab.lab.cli.options import refuse_unused, used_options
 from opencl_lab.lab.cli.outputs import Outputs, check_outputs, print_comparison, print_what_was_read
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import Data, OperationRequest, read_data, request_of
-from opencl_lab.lab.engine.over_ranks import NpySource, measure
+from opencl_lab.lab.engine.over_ranks import measure
 from opencl_lab.lab.engine.request import Point
 from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.operation import Operation
-from opencl_lab.ops.solver import Problem
 
 
 @collective
@@ -35,7 +33,7 @@ def run_over_ranks(chosen: Operation[Any], given: dict[str, Any]) -> int:
     device, asked = agreed(comm, lambda: _prepared(comm, chosen, given), known)
     # Of files rank 0 has the arrays, as it checks the result.
     data = agreed(comm, lambda: None if comm.rank else _read(asked), known)
-    problem, files = comm.bcast(None if data is None else _about(asked, data), root=0)
+    problem = comm.bcast(None if data is None else data.point.problem, root=0)
     point = Point(chosen, problem, dict) if data is None else data.point
     with progress_bar(chosen.name) as progress:
         found = measure(
@@ -44,7 +42,6 @@ def run_over_ranks(chosen: Operation[Any], given: dict[str, Any]) -> int:
             device,
             asked.run.repeats,
             (lambda done, total, label: None) if comm.rank else progress,
-            files,
         )
     return int(comm.bcast(0 if data is None else _shown(asked, data, found), root=0))
 
@@ -70,20 +67,6 @@ def _read(asked: OperationRequest) -> Data:
     if data.stored:
         check_outputs(asked, data)
     return data
-
-
-def _about(asked: OperationRequest, data: Data) -> tuple[Problem, list[NpySource]]:
-    """Return the problem, and the files of which each rank can read its own part."""
-    stored = [(asked.files_by_name[name], item.array) for name, item in data.stored.items()]
-    files = [
-        NpySource(str(Path(file).resolve()), array.shape, array.__array_interface__["data"][0])
-        for file, array in stored
-        if array.flags.c_contiguous  # not so, if the file has the transpose
-        and file is not None
-        and file.lower().endswith(".npy")
-        and Path(file).is_file()
-    ]
-    return data.point.problem, files
 
 
 def _shown(asked: OperationRequest, data: Data, comparison: Comparison) -> int:

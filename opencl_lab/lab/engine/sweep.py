@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from opencl_lab._version import __version__
-from opencl_lab.core.errors import InvalidProblem, OclabError
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.records import typed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import Selection
@@ -28,8 +28,6 @@ from opencl_lab.lab.engine.timeout_predictor import TimeoutPredictor
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import Problem
 
-ALONE: dict[str, Any] = {"runs": (), "repeats": 1, "lenient": True, "baseline": None}
-"""Changes of a request that runs a single reference once."""
 ROWS = ("algorithms", "variants", "against", "threads", "resident")
 """Fields of a request that decide which rows there are."""
 FILE = "unfinished.jsonl"
@@ -120,15 +118,7 @@ class Sweep:
 
     def timeout_predictor(self, seconds: float | None) -> TimeoutPredictor:
         """Return the predictor of references that are too slow for a size."""
-
-        def trial(size: int, reference: str) -> Sequence[Measurement]:
-            point = self.point(size).asking(against=[reference], **ALONE)
-            try:
-                return run_point(point, device=self.selection.device).measurements
-            except OclabError:  # the measurement itself reports it
-                return ()
-
-        return TimeoutPredictor(self.chosen, self.references, self.problem, trial, seconds)
+        return TimeoutPredictor(self.chosen, self.references, self.problem, seconds)
 
     def about(self, sizes: Sequence[Any] | None = None) -> dict[str, Any]:
         """Return the facts that decide which problems and implementations have rows."""
