@@ -12,7 +12,7 @@ from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies import answers
 from opencl_lab.lab.studies.catalogue import STUDIES
-from opencl_lab.lab.studies.outcome import Outcome
+from opencl_lab.lab.studies.outcome import StudyOutcome
 
 
 def test_answers_about_workers():
@@ -167,6 +167,6 @@ def test_one_reason_is_said_once_with_all_rows_and_points():
 @pytest.mark.parametrize("name", STUDIES)
 def test_answers_say_something_of_nothing(name):
     device = Device("made up", "cpu")
-    outcome = Outcome(STUDIES[name], "small", 0, device, [], 1.0, "it was interrupted")
+    outcome = StudyOutcome(STUDIES[name], "small", 0, device, [], 1.0, "it was interrupted")
     assert all(isinstance(answer, list) for _, answer in outcome.answers)
     assert not outcome.as_dict()["complete"] and "not complete" in outcome.summary()

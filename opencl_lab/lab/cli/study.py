@@ -35,7 +35,7 @@ from opencl_lab.lab.cli.results import (
 from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, table_text, write_csv
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, Study
-from opencl_lab.lab.studies.outcome import INTERRUPTED, Outcome, remove_plots
+from opencl_lab.lab.studies.outcome import INTERRUPTED, StudyOutcome, remove_plots
 from opencl_lab.lab.studies.run import StudyRun
 
 FILE_WIDTH = 160  # of tables in text files
@@ -125,7 +125,7 @@ def study_command(
                 measured, ended = run.run(study, limit)
             interrupted = ended == "interrupted"
             stopped = "" if limit is None else OVER.format(duration(limit))
-            outcome = Outcome(
+            outcome = StudyOutcome(
                 study,
                 scale,
                 run.seed,
@@ -207,13 +207,13 @@ def _sizes(study: Study, scale: str) -> str:
     return "\n".join(f"{', '.join(names)}, {line}" for line, names in lines.items())
 
 
-def _show(outcome: Outcome) -> None:
+def _show(outcome: StudyOutcome) -> None:
     for table in outcome.tables():
         settings().show(table, OPTIONAL_COLUMNS)
     settings().say(*outcome.summary().split("\n"))
 
 
-def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
+def _write(outcome: StudyOutcome, content: dict[str, Any], folder: Path) -> int:
     """Write the files of a study; return an exit status."""
     leading = list(dict.fromkeys(name for before, _ in outcome.rows for name in before))
     full = document("study", device=outcome.device.as_dict(), **content)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -19,6 +19,7 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.core.queues import new_kernel, new_program
 from opencl_lab.lab.engine.request import Point, Request, check_host_memory
+from opencl_lab.lab.engine.row import Side
 from opencl_lab.lab.measuring.back_to_back import back_to_back, calls_for
 from opencl_lab.lab.measuring.rounds import Rounds, quiesce
 from opencl_lab.lab.reference.descriptor import Arrays
@@ -39,7 +40,7 @@ LEAST_CALLS = 5
 KERNEL_RUNS = 9
 NOTHING = "__kernel void nothing(void) {}"
 
-Side = Literal["device", "host", ""]
+CallSide: TypeAlias = Side | Literal[""]
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class CallCost:
     """The cost of one kind of call."""
 
     what: str
-    side: Side  # where the arrays are; empty without arrays
+    side: CallSide  # where the arrays are; empty without arrays
     call_us: float  # microseconds per call of a sample, including the wait at the end
     host_us: float  # the same until the last call has returned, which may be before it is done
     calls: int  # of a sample
@@ -65,7 +66,7 @@ class CallReport:
     left_out: Mapping[str, str]  # why peers are missing
     in_caller: bool = False  # whether calls on host arrays run in the calling thread
 
-    def cost(self, what: str, side: Side = "") -> CallCost:
+    def cost(self, what: str, side: CallSide = "") -> CallCost:
         """Return one of the costs."""
         return next(item for item in self.costs if (item.what, item.side) == (what, side))
 
@@ -104,7 +105,7 @@ class _Caller:
     """A kind of call to be timed."""
 
     what: str
-    side: Side
+    side: CallSide
     call: Callable[[], Any]
     finish: Callable[[], None] = lambda: None
 

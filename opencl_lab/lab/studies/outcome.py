@@ -35,7 +35,7 @@ Draw: TypeAlias = Callable[[Path], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """The outcome of a study: its rows, and the answers from them."""
 
     study: Study
@@ -151,7 +151,7 @@ class Outcome:
         ]
 
 
-def stored_outcome(results: Results) -> Outcome:
+def stored_outcome(results: Results) -> StudyOutcome:
     """Return the outcome in a document of `oclab study`; its questions are answered again.
 
     Points that the study no longer has are left out, and new ones are missing. InvalidProblem is
@@ -175,7 +175,7 @@ def stored_outcome(results: Results) -> Outcome:
         found.notes += map(str, content.get("notes") or ())
     seed, seconds = content.get("seed") or 0, content.get("seconds") or 0.0
     stopped = content.get("stopped") or ""
-    return Outcome(study, content["scale"], seed, device, parts, seconds, stopped)
+    return StudyOutcome(study, content["scale"], seed, device, parts, seconds, stopped)
 
 
 def _plots_of(result: PartResult, title: str) -> Iterator[tuple[str, Draw]]:
