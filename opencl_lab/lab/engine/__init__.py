@@ -19,6 +19,6 @@
 ```
 
 A `sweep` measures many points of one operation; its `timeout_predictor` leaves out slow
-references. `crossings` finds where one row overtakes another, `speedups` has ratios of rows, `calls`
-the cost of a public call.
+references. `crossings` finds where one row overtakes another, `speedups` has ratios of rows,
+`calls` the cost of a public call.
 """
