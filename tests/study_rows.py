@@ -5,7 +5,7 @@ from dataclasses import replace
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies.catalogue import STUDIES
-from opencl_lab.lab.studies.descriptor import PartResult, Point
+from opencl_lab.lab.studies.descriptor import PartResult, StudyPoint
 
 
 def row(name, milliseconds, spread=0.01, **more):
@@ -22,4 +22,5 @@ def row(name, milliseconds, spread=0.01, **more):
 
 def result(rows_by_size, name="gemm", option="size"):
     part = replace(STUDIES["gemm"].parts[0], name=name)
-    return PartResult(part, [(Point({option: size}), rows) for size, rows in rows_by_size.items()])
+    points = [(StudyPoint({option: size}), rows) for size, rows in rows_by_size.items()]
+    return PartResult(part, points)

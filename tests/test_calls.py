@@ -16,7 +16,7 @@ from opencl_lab.lab.engine.calls import (
     measure_calls,
 )
 from opencl_lab.lab.engine.request import Request, point_of
-from opencl_lab.lab.reference.peers import Library, libraries, named
+from opencl_lab.lab.reference.peers import libraries, named
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.sort.problem import SortProblem
 
@@ -86,26 +86,6 @@ def test_shares_add_up_to_the_call():
     assert report.shares() == {"launches": 20, "memory": 5, "python": 45, "waiting": 30}
 
 
-def test_a_peer_that_fails_is_left_out_and_says_why(device, monkeypatch):
-    def broken(library, array):
-        raise RuntimeError("no memory\nfor this")
-
-    found = [(Library("numpy", "numpy", put=broken), np)]
-    monkeypatch.setattr(module, "libraries", lambda cuda: found)
-    report = measure_calls(small(operations()["sort"]), device)
-    assert report.left_out == {"numpy (host)": "no memory"}
-
-
-def test_libraries_that_are_missing_or_broken_are_no_peers():
-    def broken(library):
-        raise OSError("no driver")
-
-    assert Library("a", "no_such_module").load() is None
-    assert Library("a", "numpy", ready=broken).load() is None
-    assert Library("a", "numpy", ready=lambda library: False).load() is None
-    assert Library("a", "numpy").load() is np
-
-
 def test_the_command(tmp_path, capsys):
     command = ["bench", "gemm", "--calls", "--sizes", "8,16", "--repeats", "1"]
     assert main(command) == 0
@@ -127,20 +107,6 @@ def test_the_command(tmp_path, capsys):
     for option in (["--against", "none"], ["--threads", "1"]):
         assert main([*command, *option]) == 2
         assert f"--calls takes no {option[0]}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("kernel_us", "said"), [(99.0, False), (101.0, True)])
-def test_kernels_that_take_more_than_the_call_are_explained(kernel_us, said, capsys, monkeypatch):
-    costs = (
-        CallCost(OURS, "device", 100.0, 70.0, 9),
-        CallCost(LAUNCHES, "device", 50.0, 20.0, 9),
-        CallCost(ALLOCATION, "", 5.0, 5.0, 9),
-    )
-    report = CallReport(SortProblem(10, np.dtype(np.int32)), costs, 1, kernel_us, 40, {})
-    monkeypatch.setattr("opencl_lab.lab.cli.calls.measure_calls", lambda *given, **more: report)
-    assert main(["bench", "sort", "--calls", "--sizes", "10", "--repeats", "1"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert ("that is more than the call takes: the events are" in text) == said
 
 
 @pytest.mark.parametrize("finished", [0, 1])

@@ -9,11 +9,10 @@ from comparison_rows import FLOAT32, row
 
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.engine.crossings import crossovers
-from opencl_lab.lab.engine.row import COLUMNS, Measurement, over_baseline
+from opencl_lab.lab.engine.row import COLUMNS, Measurement
+from opencl_lab.lab.engine.speedups import over_baseline, with_base
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
-from opencl_lab.lab.presentation.shapes import judged, table
-from opencl_lab.lab.presentation.speedups import with_base
 from opencl_lab.lab.presentation.table import comparison_table, table_text
 from opencl_lab.ops.sort.problem import SortProblem
 
@@ -58,21 +57,6 @@ def test_speedups_have_a_base_that_is_named(times, baseline, ratios, bases):
     assert [item.speedup for item in shown] == list(ratios) and named == bases
     assert all(item.baseline in bases for item in shown if item.speedup is not None)
     assert all(name in table_text(comparison_table(measured, "title")) for name in bases)
-
-
-def test_a_baseline_that_failed_leaves_no_speedup_over_another_row():
-    rows = over_baseline([row("opencl:x", 2), row("c:seq", 8), row("blas", 1)], None)
-    rows[2] = row("blas", 1, status="correctness")
-    found = over_baseline(rows, "blas")
-    assert [(item.speedup, item.baseline) for item in found] == [(None, "blas")] * 3
-
-
-def test_headings_name_variants():
-    rows = [row("opencl:x[constant]", 2), row("opencl:x[local]", 1)]
-    assert "over opencl:x[constant]" in table_text(comparison_table(rows, "title"))
-    shape = judged((1, 2, 3), rows, "x", "host", "opencl:x[local]")
-    shown = table_text(table([shape], "mnk", "title", "opencl:x[local]"))
-    assert shown.count("opencl:x[local]") == 3
 
 
 def test_rates_are_by_the_total_time_of_all_alike():
@@ -166,17 +150,7 @@ def test_one_size_says_nothing_about_others(median, said):
     assert [str(item) for item in crossovers(one)] == [said]
 
 
-def test_nothing_to_do_is_no_crossover():
-    series = [(size, [row("opencl:x", 4 - size), row("numpy", 2.5)]) for size in (0, 1, 2)]
-    (found,) = crossovers(series)
-    assert 1 < found.size < 2
-    series = [(size, [row("opencl:x", 3 - 2 * size), row("numpy", 2)]) for size in (0, 1)]
-    (found,) = crossovers(series)
-    assert found.size == 1
-    assert crossovers(series[:1]) == []
-
-
-def test_algorithms_are_set_against_each_other_once_and_variants_are_not():
+def test_algorithms_are_set_against_each_other_once_and_variants_are_not(tmp_path):
     times = {"opencl:slow": (1, 9, 81), "opencl:slow[A=1]": (2, 9, 81), "opencl:fast": (3, 3, 3)}
     series = [
         (size, [row(name, took[index]) for name, took in times.items()])

@@ -14,68 +14,17 @@ from opencl_lab.core.wording import duration
 from opencl_lab.lab.cli.common import global_options
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.engine import runner
-from opencl_lab.lab.engine.implementations import ReferenceRun, Workload
+from opencl_lab.lab.engine.implementations import ReferenceRun
 from opencl_lab.lab.engine.ours import OpenCL
 from opencl_lab.lab.engine.request import Point, Request
 from opencl_lab.lab.engine.runner import run_point
-from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.ops.sort.references import numpy_sort
-from opencl_lab.lab.presentation.drawing import saved_figure, set_title
 from opencl_lab.lab.reference.descriptor import HostReference
-from opencl_lab.lab.registry import get_operation
 from opencl_lab.ops.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SortSolver
-
-
-@pytest.mark.parametrize(("by_name", "runs"), [(False, 2), (True, 9)])
-def test_slow_references_run_fewer_times(by_name, runs, monkeypatch):
-    class Slow:
-        def run(self, calls=1):
-            assert calls == 1
-            return 1.6  # seconds
-
-        def outputs(self):
-            return {}
-
-    sort = get_operation("sort")
-    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
-    monkeypatch.setattr("opencl_lab.lab.engine.implementations.prepare", lambda *arguments: Slow())
-    problem = sort.problem(n=9)
-    for seconds, status in ((2.4, "correct"), (2.6, "correct" if by_name else "unavailable")):
-        slow = ReferenceRun(Workload(sort, problem, {}, {}), sort.references[0], 1, by_name=by_name)
-        monkeypatch.setattr(slow, "_estimate", lambda seconds=seconds: seconds)
-        slow.attempt(slow.start)
-        slow.check()
-        for _ in range(9):
-            slow.measure()
-        assert slow.status == status and len(slow.totals) == (runs if status == "correct" else 0)
-
-
-@pytest.mark.parametrize(("by_name", "made"), [(False, 1), (True, 3)])
-def test_a_first_run_beyond_the_limit_is_the_timed_one(by_name, made, monkeypatch):
-    class Slow:
-        runs = 0
-
-        def run(self, calls=1):
-            self.runs += 1
-            return 6.0  # seconds
-
-        def outputs(self):
-            return {}
-
-    slow, sort = Slow(), get_operation("sort")
-    monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
-    monkeypatch.setattr("opencl_lab.lab.engine.implementations.prepare", lambda *arguments: slow)
-    task = Workload(sort, sort.problem(n=9), {}, {})
-    run = ReferenceRun(task, sort.references[0], 1, by_name=by_name)
-    run.attempt(run.start)
-    run.check()
-    for _ in range(2):
-        run.measure()
-    assert slow.runs == made and run.measurement().total_ms.median == 6000
 
 
 @pytest.mark.full
@@ -141,11 +90,6 @@ def test_compare_takes_a_time_limit(device, monkeypatch):
 def test_compare_refuses_what_it_cannot_do(options, error):
     with pytest.raises(error):
         ol.compare("sort", **{"n": 10, "against": "none", **options})
-
-
-def test_unknown_operation():
-    with pytest.raises(ol.InvalidProblem, match="bogus"):
-        ol.compare("bogus")
 
 
 def _wrong_sort(problem, inputs, threads):
@@ -264,39 +208,6 @@ def test_every_step_is_named_before_it_begins(device):
         assert f"{taken(2000)}, {label}" in labels and f"numpy, {label}" in labels
 
 
-def test_progress_goes_on_where_the_number_of_rows_is_unknown(device, monkeypatch):
-    monkeypatch.setattr("opencl_lab.lab.measuring.rounds.STEADY", 0.0)
-    told = []
-    problem = SortProblem(2000, np.dtype("int32"))
-    run_point(
-        Point(
-            SORT, problem, lambda: SORT.generate(problem, 0), Request(against="numpy", budget=1.0)
-        ),
-        device=device,
-        progress=lambda *step: told.append(step),
-    )
-    done = [step[0] for step in told]
-    assert done == sorted(done) and told[-1] == (done[-1], done[-1], "done")
-    assert len({total for _, total, _ in told}) == 1
-    rows = [step for step in told if ", run " in step[2]]
-    assert rows[0][2].endswith(", run 1") and len(rows) > 2 * LEAST_ROUNDS
-    assert len({step[0] for step in rows}) > LEAST_ROUNDS, "the bar moves with the time"
-
-
-def test_a_contestant_that_failed_takes_no_turn(device, monkeypatch):
-    monkeypatch.setattr(type(SORT), "references", (HostReference("failing", _failing_sort),))
-    told = []
-    problem = SortProblem(200, np.dtype("int32"))
-    run_point(
-        Point(
-            SORT, problem, lambda: SORT.generate(problem, 0), Request(repeats=2, against="failing")
-        ),
-        device=device,
-        progress=lambda *step: told.append(step[2]),
-    )
-    assert "failing, first run" in told and "failing, run 1 of 2" not in told
-
-
 def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
     monkeypatch.setattr("opencl_lab.lab.cli.progress.LINE_SECONDS", 0.01)
 
@@ -319,16 +230,6 @@ def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_too_large_a_problem_is_refused_before_its_data_are_made(device):
-    def never():
-        raise AssertionError("the inputs must not be made")
-
-    with pytest.raises(ol.InvalidProblem, match="are too few to sort"):
-        run_point(
-            Point(SORT, SortProblem(10**16, np.dtype("int8")), never, Request()), device=device
-        )
-
-
 def test_profile_names_every_launch(device):
     problem = SortProblem(20_000, np.dtype("int32"))
     comparison = run_point(
@@ -342,24 +243,6 @@ def test_profile_names_every_launch(device):
     )
     (lines,) = comparison.profiles.values()
     assert len(lines) > 1 and all("ms" in line and "merge_pass" in line for line in lines[1:])
-
-
-def test_titles_are_broken_only_where_they_would_leave_the_picture():
-    from matplotlib.figure import Figure
-
-    axes = Figure(figsize=(9, 5)).add_subplot()
-    for words, lines in ((14, 1), (28, 2)):  # of about half an inch
-        set_title(axes, " ".join(["sorting"] * words), 8)
-        assert axes.get_title(loc="left").count("\n") == lines - 1
-
-
-def test_pictures_say_their_range_and_are_no_higher_than_they_need(tmp_path, figures):
-    pictures = {"before": np.eye(30, 90), "difference": np.zeros((30, 90))}
-    saved_figure(tmp_path / "x.png", lambda axes: None, 8, 2, pictures)
-    image, empty, *_ = figures[0].axes
-    assert image.get_title() == "before\nfrom 0 to 1"
-    assert empty.get_title() == "difference\nfrom 0 to 0"
-    assert figures[0].get_figheight() < 2 + 1.8
 
 
 def test_of_several_algorithms_the_one_that_auto_takes_is_named(device):

@@ -13,7 +13,7 @@ from command_line import QUICK, oclab
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.measuring import environment, gpu_state, load
-from opencl_lab.lab.measuring.load import Sample
+from opencl_lab.lab.measuring.load import Counters
 from opencl_lab.lab.reference.compiler import compiler, known
 
 KEYS = {
@@ -50,7 +50,7 @@ def four(monkeypatch, tmp_path):
     ],
 )
 def test_others_are_what_processors_did_without_this_process(worked, own, others, four):
-    before, now = Sample(10.0, 500.0, 3.0), Sample(12.0, 500.0 + worked, 3.0 + own)
+    before, now = Counters(10.0, 500.0, 3.0), Counters(12.0, 500.0 + worked, 3.0 + own)
     said = load.busy(before, now)
     assert (f"other processes use {others} of 4 processors" in said) is (others is not None)
     assert bool(said) is (others is not None)
@@ -58,7 +58,7 @@ def test_others_are_what_processors_did_without_this_process(worked, own, others
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_container_with_a_quota_needs_no_more_than_that(version, four):
-    before, now = Sample(0.0, 0.0, 0.0), Sample(1.0, 2.9, 0.0)
+    before, now = Counters(0.0, 0.0, 0.0), Counters(1.0, 2.9, 0.0)
     assert "2.9 of 4" in load.busy(before, now)
     for quota, is_busy in ((100000, False), (-1, True), ("max", True), (200000, True)):
         if version == 2:

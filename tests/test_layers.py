@@ -31,8 +31,6 @@ NAMING_OPERATIONS = {
     "distributed": "the public names of operations over ranks",
     "distributed/fft": "the public names of transforms over ranks",
     "lab/studies/catalogue": "experiments, each with one operation",
-    "lab/studies/peers": "every operation beside other libraries",
-    "lab/studies/over_ranks": "every operation that ranks share",
     "lab/doctor/probes/behaviour": "a kernel of its own that sorts",
 }
 """Modules that may name an operation, and as what; those of `ops` and `lab/ops` do."""

@@ -1,22 +1,17 @@
 """Rounds of samples, quiescing, timing sanity, poison."""
 
 import math
-import random
 from itertools import pairwise
 
 import numpy as np
 import pyopencl as cl
 import pytest
 
-from opencl_lab.core.plan import Work
-from opencl_lab.lab.measuring.fingerprint import Fingerprints
-from opencl_lab.lab.measuring.guarded import Guarded
+from opencl_lab.lab.measuring.guarded import Fingerprints, Guarded
 from opencl_lab.lab.measuring.poison import POISON, poisoned
-from opencl_lab.lab.measuring.quiesce import quiesce
-from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, shuffled
+from opencl_lab.lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, quiesce
 from opencl_lab.lab.measuring.samples import Times, interval_of_median
-from opencl_lab.lab.measuring.timing_sanity import CLOCK_SLACK, agree, implausible, unaccounted
+from opencl_lab.lab.measuring.timing_sanity import CLOCK_SLACK, implausible, unaccounted
 
 # --- turns in rounds ----------------------------------------------------------------------------
 
@@ -75,18 +70,6 @@ def test_nobody_always_follows_the_same_neighbour():
     other, _, _ = turns_of([steadily(1)] * 4, 60, seed=1)
     assert [turn.participant for turn in again] == order
     assert [turn.participant for turn in other] != order
-
-
-def test_shuffled_keeps_everybody():
-    assert sorted(shuffled("abcde", random.Random(3))) == list("abcde")
-
-
-def test_there_is_a_rest_before_each_turn():
-    clock, rested, samples = Clock(), [], [[], []]
-    for turn in Rounds(samples, 3, quiesce=lambda: rested.append(1), clock=clock):
-        assert len(rested) == sum(map(len, samples)) + 1
-        samples[turn.participant].append(1.0)
-    assert len(rested) == 6
 
 
 def test_rests_do_not_come_on_top_of_the_budget():
@@ -172,13 +155,6 @@ def test_who_adds_no_sample_has_no_further_turn():
     assert list(Rounds([])) == []
 
 
-def test_turns_say_how_much_is_over():
-    turns, _, _ = turns_of([steadily(1.0)] * 2, 4)
-    assert [turn.share for turn in turns] == [step / 8 for step in range(8)]
-    turns, _, _ = turns_of([steadily(1.0, 0.9)], budget=1.0, seconds=[0.1])
-    assert [turn.share for turn in turns] == pytest.approx([step / 10 for step in range(10)])
-
-
 # --- samples ------------------------------------------------------------------------------------
 
 
@@ -226,16 +202,6 @@ def test_events_are_held_against_the_clock(kernel_ms, host_ms, launches, believe
     assert believed or ("cannot be believed" in said and f"{host_ms:#.3g} ms" in said)
 
 
-def test_and_against_the_peaks():
-    peaks = Peaks(flops32=1e12)
-    known = {"work": Work(2e9, 0), "dtype": np.dtype(np.float32), "peaks": peaks}
-    assert implausible(2.0, **known) is None and "1 TFLOP/s" in implausible(1.0, **known)
-    assert "clock" in implausible(1.0, host_ms=0.5, **known), "the clock speaks first"
-    assert implausible(2.0, host_ms=2.0, **known) is None
-    assert implausible(1.0, **{**known, "peaks": None}) is None
-    assert implausible(math.inf, **known) is None, "a failure has no time"
-
-
 @pytest.mark.parametrize(
     ("kernel_ms", "host_ms", "launches", "believed"),
     [
@@ -248,11 +214,6 @@ def test_and_against_the_peaks():
 )
 def test_time_that_events_do_not_account_for_is_reported(kernel_ms, host_ms, launches, believed):
     assert (unaccounted(kernel_ms, host_ms, launches) is None) == believed
-
-
-def test_an_event_agrees_with_the_host_that_waited_for_it():
-    assert agree(1.0, 1.0) and agree(0.5, 1.0) and agree(1.02, 1.0)
-    assert not agree(0.49, 1.0) and not agree(1.03, 1.0) and not agree(0.0, 1.0)
 
 
 # --- fingerprints -------------------------------------------------------------------------------

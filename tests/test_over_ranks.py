@@ -1,6 +1,5 @@
-"""`oclab` over ranks: jobs of `bench` and of the study `scaling`, files as inputs, and examples."""
+"""`oclab` over ranks: jobs of the study `scaling`, files as inputs, and examples."""
 
-import csv
 import json
 import os
 import signal
@@ -15,15 +14,15 @@ import numpy as np
 import pytest
 from command_line import oclab
 from documents import sweep
-from ranks import HERE, on_ranks
+from ranks import on_ranks
 from study_rows import row
 from test_study import small
 
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.engine import rank_jobs
-from opencl_lab.lab.engine.link import MessageCost, relative
 from opencl_lab.lab.engine.rank_jobs import RankJobs
-from opencl_lab.lab.engine.row import COLUMNS, RANK_COLUMNS, OverRanks
+from opencl_lab.lab.engine.row import RANK_COLUMNS, OverRanks
+from opencl_lab.lab.engine.speedups import over_fewest_ranks
 from opencl_lab.lab.engine.stored import measurement_of, read_results
 from opencl_lab.lab.presentation.table import comparison_table, table_text
 from opencl_lab.lab.reference import mpi
@@ -31,78 +30,50 @@ from opencl_lab.lab.reference.mpi import no_mpi
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.report.page import sections_of
 from opencl_lab.lab.studies.catalogue import STUDIES
-from opencl_lab.lab.studies.descriptor import Machine, PartResult, Point
+from opencl_lab.lab.studies.descriptor import PartResult, StudyPoint
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 needs_mpi = pytest.mark.skipif(no_mpi() is not None, reason=f"{no_mpi()}")
 
 
 def on(ranks, milliseconds, work=1e9, **more):
-    """Return a made-up row: 80 % compute, and 1 ms of communication by the model."""
-    shares = OverRanks(0.8, 0.15, 0.05, 0.1, model_communication_ms=float(ranks > 1))
+    """Return a made-up row: 80 % compute."""
+    shares = OverRanks(0.8, 0.15, 0.05, 0.1)
     found = row(f"mpi:opencl x{ranks}", milliseconds, work=Work(work, 0.0), workers=ranks)
     return replace(found, over_ranks=shares, algorithm="mpi:opencl", threads=ranks, **more)
 
 
-# ------------------------------------------------------------------------------------- the model
-
-
-def test_speed_and_model_are_relative_to_the_fewest_ranks():
+def test_speed_is_relative_to_the_fewest_ranks():
     alone = row("opencl:radix", 50, work=Work(1e9, 0.0))
     lost = replace(on(8, 1), status="runtime", reason="lost")
-    found = relative([alone, on(4, 40), lost, on(2, 60)])
+    found = over_fewest_ranks([alone, on(4, 40), lost, on(2, 60)])
     plain, four, failed, two = found
     assert (plain.speedup, plain.baseline, plain.over_ranks) == (60 / 50, "mpi:opencl x2", None)
     assert (four.speedup, four.efficiency) == (1.5, 0.75) and two.efficiency == 1
-    assert four.over_ranks.model_ms == pytest.approx(60 * 0.8 / 2 + 1)
     assert failed is lost and failed.speedup is None
-    assert relative([alone, lost]) == [alone, lost]
+    assert over_fewest_ranks([alone, lost]) == [alone, lost]
 
 
 def test_larger_problems_are_compared_by_their_rates():
-    one, two = relative([on(1, 50), on(2, 62.5, work=2e9)])
+    one, two = over_fewest_ranks([on(1, 50), on(2, 62.5, work=2e9)])
     assert (one.speedup, two.speedup, two.efficiency) == (1, 1.6, 0.8)
-    assert two.over_ranks.model_ms == pytest.approx(50 * 0.8 + 1)
-
-
-def test_messages_cost_latency_and_bytes():
-    assert MessageCost(1e-6, 1e9).seconds(10, 5e6) == pytest.approx(5.01e-3)
-    assert MessageCost().seconds(10, 5e6) == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "ranks", "nbytes"),
-    [
-        ("gemm", {"size": 1000}, 2, 2e6),  # half of B
-        ("gemm", {"size": 1000}, 16, 2e6),  # 1000 x 1000 of each factor over 4
-        ("sort", {"n": 8000, "dtype": "int64"}, 4, 2000 * 8 * 3 / 4),
-        ("dft", {"n": 1 << 12}, 2, 3 * 2048 / 2 * 8),
-        ("dft", {"n": 1 << 12, "batch": 5}, 4, 0),
-        ("conv2d", {"size": 100, "ksize": 5}, 2, 2 * 100 * 4),
-    ],
-)
-def test_what_ranks_send(name, options, ranks, nbytes):
-    chosen = get_operation(name)
-    problem = chosen.problem(**chosen.with_defaults(options))
-    messages, found = chosen.calls.sent(problem, ranks)
-    assert found == pytest.approx(nbytes) and (messages >= 1) == bool(nbytes)
 
 
 def test_a_row_keeps_its_shares_in_documents_and_tables():
-    rows = relative([on(1, 50), on(2, 30)])
+    rows = over_fewest_ranks([on(1, 50), on(2, 30)])
     again = [measurement_of(json.loads(json.dumps(one.as_row()))) for one in rows]
     assert [one.over_ranks for one in again] == [one.over_ranks for one in rows]
     flat = rows[1].as_csv()
-    assert [flat[name] for name in RANK_COLUMNS] == [0.8, 0.15, 0.05, 0.1, 21]
+    assert [flat[name] for name in RANK_COLUMNS] == [0.8, 0.15, 0.05, 0.1]
     assert all(row("numpy", 1).as_csv()[name] is None for name in RANK_COLUMNS)
     shown = table_text(comparison_table([*rows, row("opencl:radix", 9)], "a title"))
-    for text in ("efficiency", "waiting", "80%", "0.83", "1.67x", "model ms"):
+    for text in ("efficiency", "waiting", "80%", "0.83", "1.67x"):
         assert text in shown
     assert "kernel ms" not in shown
 
 
 def test_a_report_shows_where_the_time_of_ranks_goes(tmp_path):
-    results = [{"n": 9, **one.as_row()} for one in relative([on(1, 50), on(2, 30)])]
+    results = [{"n": 9, **one.as_row()} for one in over_fewest_ranks([on(1, 50), on(2, 30)])]
     path = sweep(tmp_path / "a.json", problem={"operation": "gemm", "sizes": [9]}, results=results)
     (section,) = sections_of(read_results(path))
     assert any(figure.caption.startswith("Where the time goes") for figure in section.figures)
@@ -134,21 +105,12 @@ def test_jobs_are_commands_whose_rows_stand_beside_each_other(monkeypatch):
     for name in (rank_jobs.WORKERS, rank_jobs.UNITS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(rank_jobs, "default_threads", lambda: 6)
-    plain = row("opencl:direct", 4, workers=2)
-    ended = [printed(one) for one in (plain, on(1, 8), on(2, 5))]
-    rows, lines = jobs(monkeypatch, *ended, alone=True, repeats=3, device="0:0,0:1", seed=5)
-    assert [one.implementation for one in rows] == [
-        "opencl:direct",
-        "mpi:opencl x1",
-        "mpi:opencl x2",
-    ]
-    assert [one.speedup for one in rows] == [2, 1, 1.6] and rows[2].efficiency == 0.8
-    (first, around), _, (last, shared) = lines
-    assert (
-        first[first.index("--device") + 1] == "0:0"
-        and last[last.index("--device") + 1] == "0:0,0:1"
-    )
-    assert first[-2:] == ("--against", "none") and rank_jobs.WORKERS not in around
+    ended = [printed(one) for one in (on(1, 8), on(2, 5))]
+    rows, lines = jobs(monkeypatch, *ended, repeats=3, device="0:0,0:1", seed=5)
+    assert [one.implementation for one in rows] == ["mpi:opencl x1", "mpi:opencl x2"]
+    assert [one.speedup for one in rows] == [1, 1.6] and rows[1].efficiency == 0.8
+    _, (last, shared) = lines
+    assert last[last.index("--device") + 1] == "0:0,0:1"
     assert last[:3] == ("mpiexec", "-n", "2") and last[-1] == "--distributed"
     assert {"--size=9", "--beta=(1+2j)", "--trans-a", "--seed=5"} <= set(last)
     assert " ".join(last).count("--") == 9  # and no options with their defaults
@@ -183,24 +145,6 @@ def test_jobs_are_not_run_twice(monkeypatch):
     assert again == first and not lines
 
 
-@pytest.mark.parametrize(
-    ("more", "status", "told"),
-    [
-        (["--distributed", "--calls"], 2, "--calls is not used with --distributed"),
-        (["--distributed", "--against", "numpy"], 2, "--against is not used"),
-        (["--ranks", "1,2"], 2, "give --distributed, too"),
-        (["--distributed", "--ranks", "0,2"], 2, "--ranks takes numbers from 1"),
-        (["--distributed"], 3, "no ranks can be started: no mpiexec"),
-    ],
-)
-def test_bench_refuses_what_it_cannot_start(more, status, told, monkeypatch, tmp_path):
-    monkeypatch.setattr(mpi, "find_mpiexec", lambda: None)
-    out = tmp_path / "out"
-    done = oclab("bench", "sort", "--sizes", 10, "--out", out, *more)
-    assert done.returncode == status and told in done.stderr, done.stderr
-    assert not out.exists()
-
-
 # ------------------------------------------------------------------------------------- the study
 
 
@@ -217,19 +161,20 @@ def test_the_study_says_what_is_missing(monkeypatch, tmp_path):
 def test_the_study_answers_from_rows():
     study = STUDIES["scaling"]
     strong, weak = study.parts[:2]
-    grown = [weak.grown({"size": 1000}, ranks) for ranks in (1, 8)]
+    grown = [weak.shared_by(ranks, {"size": 1000}) for ranks in (1, 8)]
     assert grown == [{"size": 1000}, {"size": 2000}]
     results = [
-        PartResult(strong, [(Point({"size": 9}), relative([on(1, 50), on(2, 30)]))]),
-        PartResult(weak, [(Point({"size": 9}), relative([on(1, 50), on(2, 62.5, work=2e9)]))]),
+        PartResult(strong, [(StudyPoint({"size": 9}), over_fewest_ranks([on(1, 50), on(2, 30)]))]),
+        PartResult(
+            weak, [(StudyPoint({"size": 9}), over_fewest_ranks([on(1, 50), on(2, 62.5, work=2e9)]))]
+        ),
     ]
-    said = [" ".join(one.answer(results, Machine())) for one in study.questions]
+    said = [" ".join(one.answer(results)) for one in study.questions]
     assert (
         "gemm_strong, size=9: 50.0 ms with 1 rank, 30.0 ms with 2 (1.67 times the speed" in said[0]
     )
     assert "gemm_weak, size=9 with one rank: 50.0 ms" in said[0] and "efficiency 80%" in said[0]
     assert "compute 80%, communication 15%, waiting 5%; the longest compute is 10%" in said[1]
-    assert "with 2 ranks 30.0 ms are 1.43 times the model's 21.0 ms, of which 1.00 ms" in said[2]
 
 
 @needs_mpi
@@ -250,28 +195,8 @@ def test_the_study_measures_ranks(monkeypatch, tmp_path):
         (name, ranks, "correct") for name in ("sort_strong", "sort_weak") for ranks in (1, 2)
     ]
     two = content["results"][3]["over_ranks"]
-    assert two["latency_us"] > 0 and two["link_gbps"] > 0 and two["model_ms"] > 0
-    assert two["sent_bytes"] == 3000 * 4 / 2 and 0 < two["compute"] < 1
+    assert 0 < two["compute"] < 1
     assert (tmp_path / "scaling" / "sort_weak-ranks.png").read_bytes().startswith(b"\x89PNG")
-
-
-# --------------------------------------------------------------------------------- jobs that run
-
-
-@needs_mpi
-def test_bench_starts_jobs_and_writes_their_rows(tmp_path):
-    asked = ["bench", "sort", "--sizes", "3000", "--descending", "--repeats", "1"]
-    done = oclab(*asked, "--distributed", "--ranks", "2", "--out", tmp_path, OCLAB_DEVICE="0:0,0:0")
-    assert done.returncode == 0, done.stderr
-    assert "efficiency" in done.stdout and "waiting" in done.stdout
-    with (tmp_path / "results.csv").open(newline="") as file:
-        plain, two = csv.DictReader(file)
-    assert set(COLUMNS) < set(two) and two["descending"] == "True" and two["n"] == "3000"
-    assert (two["implementation"], two["workers"], two["ok"]) == ("mpi:opencl x2", "2", "True")
-    parts = [float(two[name]) for name in RANK_COLUMNS]
-    assert sum(parts[:3]) == pytest.approx(1) and min(parts) >= 0
-    assert plain["kind"] == "opencl" and plain["baseline"] == "mpi:opencl x2"
-    assert json.loads((tmp_path / "results.json").read_text())["request"]["ranks"] == [2]
 
 
 def alive(word):
@@ -319,20 +244,6 @@ def on_files(*arguments):
     done = on_ranks(2, "-m", "opencl_lab", *arguments, "--distributed", "--repeats", 1, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@needs_mpi
-def test_each_rank_reads_its_part_of_a_file(tmp_path):
-    keys = sorted_file(tmp_path)
-    done = on_ranks(
-        2, HERE / "loads.py", "sort", tmp_path / "keys.npy", "--distributed", "--repeats", 1,
-        "-o", tmp_path / "sorted.npy", "--json", timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stderr.split()) == ["loaded(2500,)", "loaded(2501,)"]
-    content = json.loads(done.stdout)
-    assert content["options"]["keys"].endswith("keys.npy") and content["results"][0]["ok"]
-    assert np.array_equal(np.load(tmp_path / "sorted.npy"), np.sort(keys))
 
 
 @needs_mpi

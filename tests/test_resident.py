@@ -12,7 +12,6 @@ from opencl_lab.lab.cli import main
 from opencl_lab.lab.engine import implementations
 from opencl_lab.lab.engine.request import Point, Request, check_point
 from opencl_lab.lab.ops.dft.operation import DFT
-from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.reference import peers
 from opencl_lab.lab.reference.peers import Library
@@ -99,12 +98,6 @@ def test_libraries_get_arrays_as_their_users_have_them(device, there):
         assert DFT.calls.shaped(problem, {"signal": signal})["signal"].shape == shape
 
 
-def test_a_sample_is_waited_for_once(device, there):
-    row = rows_of(compared(device, resident=True, repeats=2))["cupy@device"]
-    made = np.diff(there.waits)
-    assert max(made) == row.calls > 1 and list(made).count(row.calls) == 2
-
-
 def test_all_shows_both_sides_in_one_table(device, there):
     rows = rows_of(compared(device, 1000, against="all", algorithms="all", repeats=1))
     ours = [f"opencl:{algorithm.name}" for algorithm in SORT.algorithms]
@@ -139,17 +132,6 @@ def test_names_say_where_the_data_are(device, there, against, resident, on_host,
     assert planned.sides == host + ["device"] * bool(on_device or resident)
 
 
-def test_names_of_rows_leave_out_what_takes_no_device_data(device):
-    """Progress and the check of a baseline count the rows that there will be."""
-    name = peers.residents(GEMM.calls)[0].name
-    request = Request(algorithms="hybrid,blocked", against=name)
-    point = Point(GEMM, GEMM.problem(size=9), dict, request)
-    planned = check_point(point, device)
-    assert planned.names == ["opencl:hybrid", "opencl:blocked", "opencl:blocked@device", name]
-    with pytest.raises(ol.InvalidConfig, match="hybrid@device is not measured here"):
-        check_point(point.asking(baseline="opencl:hybrid@device"), device)
-
-
 def test_references_that_need_the_host_are_refused(device, there):
     with pytest.raises(ol.InvalidConfig, match="no reference c:seq with its data on the device"):
         compared(device, resident=True, against="c:seq")
@@ -166,28 +148,6 @@ def test_what_a_library_cannot_do_makes_it_unavailable(device, there, monkeypatc
     row = rows_of(comparison)["cupy@device"]
     assert row.status == "unavailable" and row.reason == "TypeError: no such keys"
     assert comparison.exit_status == 0
-
-
-def test_a_wrong_result_of_the_device_is_seen(device, there, monkeypatch):
-    monkeypatch.setitem(SORT.calls.peers, "cupy", lambda problem, module, arrays: arrays["keys"])
-    comparison = compared(device, resident=True, repeats=1)
-    assert rows_of(comparison)["cupy@device"].status == "correctness"
-
-
-def test_slow_libraries_are_left_out_with_an_estimate(device, there, monkeypatch):
-    monkeypatch.setattr(implementations, "LOW_COST", 0)
-    monkeypatch.setattr(implementations, "UNNAMED_TOTAL_SECONDS", 0.0)
-    monkeypatch.setitem(SORT.calls.cost, "cupy", lambda problem: problem.n)
-    row = rows_of(compared(device, resident=True, repeats=1))["cupy@device"]
-    assert row.status == "unavailable" and row.reason.endswith("--against cupy@device runs it")
-
-
-def test_samples_of_sorts_are_no_larger_than_the_problem():
-    for n, rows in ((10, 1), (1 << 30, 1), (1000, 16_384), (1 << 30, 8), (0, 3)):
-        sample = SORT.sample(SortProblem(n, INT32, rows))
-        assert sample.n <= n and 1 <= sample.rows <= rows
-        assert sample.n * sample.rows <= 1 << 18
-        assert n * rows < 1 << 18 or sample.n * sample.rows > 1 << 17
 
 
 def test_the_command(there, tmp_path, capsys):

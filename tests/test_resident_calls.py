@@ -8,7 +8,6 @@ import pytest
 from resident_rows import INT32, compared
 from rich.console import Console
 
-import opencl_lab as ol
 from opencl_lab.lab.engine import ours
 from opencl_lab.lab.engine.implementations import Workload
 from opencl_lab.lab.engine.ours import OpenCL
@@ -77,13 +76,6 @@ def test_samples_follow_a_call_that_warms_up_unless_that_takes_long(
     (found,) = compared(device, repeats=2, against="none").measurements
     assert made == rows
     assert found.total_ms.median == pytest.approx(milliseconds) and found.calls == max(rows)
-
-
-def test_who_sees_no_times_waits_for_none(device, monkeypatch):
-    made = []
-    monkeypatch.setattr(OpenCL, "sample", lambda self, calls: made.append(calls) or 1.0)
-    compared(device, timed=False, repeats=1, against="none")
-    assert made == [1]
 
 
 @pytest.mark.parametrize(
@@ -194,21 +186,6 @@ def test_kernel_times_are_doubted(device, kernel_ms, total_ms, data, said, monke
         assert row.status == "runtime" and said in row.reason
 
 
-def test_calls_that_waited_once_or_twice_say_nothing_of_events(device, monkeypatch):
-    assert measured(device, monkeypatch, [5.0, 5.0], [60.0, 70.0], "device").ok
-
-
-def test_configurations_reach_the_public_call(device):
-    item = contestant(device, "odd-even-merge", config={"TILE": 512}, variant="TILE=512")
-    item.attempt(item.start)
-    item.check()
-    assert item.status == "correct" and item.config["TILE"] == 512
-    assert item._call.keywords["config"] == {"TILE": 512}
-    assert item._call.keywords["algorithm"] == "odd-even-merge"
-    assert item.name == "opencl:odd-even-merge[TILE=512]"
-    item.close()
-
-
 SIZES = {"dft": {"n": 60, "batch": 2}}
 
 
@@ -235,12 +212,3 @@ def test_public_calls_give_what_each_algorithm_gives(operation, device):
             item.close()
             tried += 1
     assert tried >= 2
-
-
-def test_what_no_public_function_gives_is_run_whole(device):
-    """Direct sums of real signals give whole spectra by `ol.dft`, and halves in comparisons."""
-    rows = ol.compare(
-        "dft", n=30, dtype="float32", norm="ortho", device=device, repeats=1,
-        algorithms="direct-naive,fft", against="none",
-    )  # fmt: skip
-    assert [row.ok for row in rows] == [True, True]

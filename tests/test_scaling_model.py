@@ -44,16 +44,6 @@ def seconds(operation, ranks, machine, n=None, **how):
     return model.predicted(operation, n or SIZES[operation], ranks, machine, changes).seconds
 
 
-def test_tables_go_through_their_points():
-    rows = ((10.0, 1.0), (1000.0, 10.0))
-    table = model.table(rows)
-    assert table(10) == pytest.approx(1.0) and table(100) == pytest.approx(math.sqrt(10))
-    assert table(1) == pytest.approx(1.0)  # a call takes its time
-    assert table(4000) == pytest.approx(40)  # and then it has a rate
-    assert model.table(rows, grows=True)(100_000) == pytest.approx(100)
-    assert table(0) == 0
-
-
 @pytest.mark.parametrize("operation", SIZES)
 def test_one_rank_is_the_plain_call(machine, operation):
     n, name = SIZES[operation], "fft row" if operation == "fft" else operation
@@ -89,18 +79,6 @@ def test_more_bytes_or_a_slower_network_take_more_time(machine, operation, ranks
         assert (seconds(operation, ranks, slower) > now) == (ranks > machine.node)
 
 
-def test_the_last_rank_counts_and_more_so_with_more_ranks(machine):
-    uneven = replace(machine, spread={"sort": 0.05})
-    calls = [model.Call(uneven, ranks) for ranks in (4, 64, 4096)]
-    for call in calls:
-        call.compute("sort", 1e6)
-    times = [call.seconds for call in calls]
-    assert 0.01 < times[0] < times[1] < times[2] < 0.01 * 1.3
-    for call in calls:
-        assert sum(call.spent.values()) == call.seconds
-        assert call.spent[model.COMPUTE] == pytest.approx(0.01)
-
-
 def test_changes_help_where_the_page_says_so(machine):
     for operation, change in (
         ("sort", {"digit": 2}), ("gemm", {"progress": True}), ("conv2d", {"progress": True}),
@@ -130,14 +108,6 @@ def test_exchanges_are_those_of_the_layouts(machine, ranks):
     call = model.Call(replace(machine, node=1), ranks)
     assert call.messages() == sum(size > 0 for size in sizes)
     assert call.sent(8 * SIZES["fft"] / ranks) == 8 * sum(sizes)
-
-
-def test_a_node_keeps_what_its_ranks_exchange(machine):
-    call = model.Call(machine, 16)
-    assert (call.messages(), call.sent(1600.0)) == (12, 1200)
-    # Each of 4 ranks has a share of the messages to 3 nodes; the bytes are the same.
-    by_node = model.Call(machine, 16, replace(model.NOW, two_level=True))
-    assert (by_node.messages(), by_node.sent(1600.0)) == (3 / 4, 1200)
 
 
 @pytest.mark.parametrize("ranks", [12, 64])

@@ -11,7 +11,6 @@ from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.crossover import range_of
 from opencl_lab.lab.engine.row import Measurement
-from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.plots import (
@@ -174,37 +173,6 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
     assert found["implementation"] == "opencl:fft"
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("against", [(), ("--against", "c:seq,c:omp")])
-def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(monkeypatch, measured, against):
-    limits, whole = [], Sweep.timeout_predictor
-
-    def timeout_predictor(sweep, seconds):
-        limits.append(seconds)
-        return whole(sweep, seconds)
-
-    monkeypatch.setattr(Sweep, "timeout_predictor", timeout_predictor)
-    command = ["bench", "sort", "--crossover", "--sizes", "10,300", "--repeats", "1", *against]
-    assert main(command) == main([*command, "--patience", "7"]) == 0
-    assert limits == [5, 7]
-    # Those that were named are run however long they take, as far as patience lets them.
-    asked = [point.request for point in measured.points]
-    assert {item.lenient for item in asked[1:] if item.against is not None} <= {not against, False}
-    assert any(item.lenient for item in asked) == (not against)
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("undrawn")
-def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, measured):
-    measured.most = 2
-    command = ["bench", "gemm", "--crossover", "--sizes", "8,2000", "--repeats", "1"]
-    assert main([*command, "--against", "c:seq", "--out", str(tmp_path)]) == 130
-    out = capsys.readouterr().out
-    assert "2 sizes measured; the search was stopped early" in out and "never" not in out
-    content = json.loads((tmp_path / "crossover.json").read_text())
-    assert content["complete"] is False and len(content["problem"]["sizes"]) == 2
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -226,6 +194,6 @@ def test_every_operation_has_a_range_by_its_work():
         least, greatest = range_of(chosen, {}, None)
         work = [chosen.problem(**chosen.with_defaults({chosen.size_option: n})).work
                 for n in (least, greatest)]  # fmt: skip
-        assert 1 <= least < greatest and work[1].bytes > 100 * work[0].bytes, name
+        assert least < greatest and work[1].bytes > 100 * work[0].bytes, name
     assert range_of(get_operation("gemm"), {}, None) == [16, 2048]
     assert range_of(get_operation("sort"), {}, [3, 5, 9]) == [3, 9]

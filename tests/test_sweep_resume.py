@@ -108,33 +108,6 @@ def test_finished_results_of_another_sweep_are_not_replaced(tmp_path, measured):
     assert document(tmp_path)["options"]["seed"] == 3
 
 
-def test_crossovers_and_calls_of_another_sweep_are_not_replaced(tmp_path):
-    (tmp_path / "crossover.json").write_text(
-        '{"schema": "oclab/1", "problem": {"operation": "gemm", "sizes": [8]}, "results": []}'
-    )
-    (tmp_path / "calls.json").write_text(
-        '{"schema": "oclab/1", "problem": {"operation": "sort", "sizes": [8]}, "results": []}'
-    )
-    for how, differs in (("--crossover", "operation"), ("--calls", "device, sizes")):
-        refused = oclab("bench", "sort", how, "--sizes", "9,10", "--out", tmp_path)
-        assert refused.returncode == 2 and f"which differs in {differs}; " in refused.stderr
-
-
-@pytest.mark.full
-def test_other_kernel_parameters_are_measured_anew(tmp_path, measured, monkeypatch):
-    measured.stop.add(300)
-    bench(tmp_path)
-    lines = (tmp_path / FILE).read_text().split("\n")
-    changed = json.loads(lines[2])
-    assert changed["size"] == 100
-    changed["configs"] = [{"WG_SIZE": 7}]
-    lines[2] = json.dumps(changed)
-    (tmp_path / FILE).write_text("\n".join(lines))
-    measured.stop.clear()
-    again = bench(tmp_path)
-    assert measured.sizes == [100, 200, 100, 300] and ": n=200\n" in again.stdout
-
-
 @pytest.mark.full
 def test_a_process_that_was_killed_leaves_its_finished_sizes(tmp_path):
     """As by kill -9, or where the power fails."""
@@ -197,19 +170,6 @@ def test_damage_costs_the_damaged_sizes_only(tmp_path, cut):
     assert [again.take(size, CONFIGS) is None for size in (1, 2, 3)] == [False, False, True]
     again.keep(3, CONFIGS, rows_of(3))
     assert stored(tmp_path).take(3, CONFIGS) is not None
-
-
-def test_rows_that_make_no_sense_are_measured_again(tmp_path):
-    first = stored(tmp_path)
-    first.keep(1, CONFIGS, rows_of(1))
-    text = first.path.read_text()
-    for before, after in (
-        ('"median": 1', '"median": -1'), ('"median": 1', '"median": "x"'),
-        ('"size": 1', '"size": []'), ('"results": [', '"results": [3, '),
-    ):  # fmt: skip
-        assert before in text
-        first.path.write_text(text.replace(before, after))
-        assert stored(tmp_path).take(1, CONFIGS) is None
 
 
 def test_sizes_and_numbers_are_needed(capsys, tmp_path):

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from opencl_lab.lab.engine.stored import Result, Results, read_results
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies.catalogue import STUDIES
-from opencl_lab.lab.studies.outcome import Outcome
-from opencl_lab.lab.studies.stored import stored_outcome
+from opencl_lab.lab.studies.outcome import StudyOutcome, stored_outcome
 
 TITLES = "titles.json"
 MOST_ROWS = 6
@@ -153,7 +152,7 @@ class Data:
 
     runs: Mapping[str, Sequence[Run]]  # by the name of the sweep, one for each device
     listings: Mapping[str, Listing]  # by the name of the file
-    studies: Mapping[str, tuple[Results, Outcome]]
+    studies: Mapping[str, tuple[Results, StudyOutcome]]
 
 
 def read_data(folder: Path) -> Data:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from page_data import MOST_ROWS, OPERATIONS, OURS, SUMMARY, Data, Listing, Run, best_other
 
 from opencl_lab.lab.presentation.drawing import plain_number, plain_scale
-from opencl_lab.lab.studies.outcome import Outcome
+from opencl_lab.lab.studies.outcome import StudyOutcome
 
 INK = "#727a85"  # of text: as far from white as from the dark pages of GitHub
 _STYLES = {  # colour and marker, all with a contrast of 3 at least on white and on dark pages
@@ -175,7 +175,7 @@ def dots(listing: Listing) -> str:
     return _panels(listing.path.stem, rows, draw, styles, [listing.path], WIDE, heights)
 
 
-def study(outcome: Outcome) -> str:
+def study(outcome: StudyOutcome) -> str:
     """Return the picture that the command draws of a study."""
     draws, name = outcome.plots, outcome.study.name
     draw = draws.get(STUDY_PLOTS.get(name, "")) or next(iter(draws.values()))

@@ -38,7 +38,7 @@ from page_plots import pictures, styles_of
 
 from opencl_lab.core.wording import plain
 from opencl_lab.lab.measuring.samples import Times
-from opencl_lab.lab.studies.outcome import Outcome
+from opencl_lab.lab.studies.outcome import StudyOutcome
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("performance.md", "performance/*.md", "studies_h200.md", "scaling.md", "runtimes.md")
@@ -153,7 +153,7 @@ class Page:
                 parts.append("\n".join([f"**{question}**", "", *(f"- {line}" for line in answer)]))
         return "\n\n".join(parts)
 
-    def _times(self, outcome: Outcome, link: str) -> str:
+    def _times(self, outcome: StudyOutcome, link: str) -> str:
         """Return the times of the fastest implementations of the first part of a study."""
         points = few([(str(point), rows) for point, rows in outcome.parts[0].rows])
         found: dict[str, dict[str, Times]] = {}

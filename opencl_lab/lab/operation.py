@@ -15,7 +15,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.options import python_value
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.file_jobs import FindJob
 from opencl_lab.lab.files import FORMATS
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference
 from opencl_lab.lab.reference.descriptor import Arrays, OutputsLike, Reference
@@ -112,10 +111,6 @@ class Operation(ABC, Generic[P]):
     options: ClassVar[tuple[Option, ...]]
     size_option: ClassVar[str]
     """The option that a sweep over sizes sets."""
-    shape_options: ClassVar[tuple[str, ...]] = ()
-    """The options that together are the size of a problem, if there are several."""
-    shapes: ClassVar[tuple[tuple[int, ...], ...]] = ()
-    """Values of these that are typical or critical for speed: large and small, even and odd."""
     inputs: ClassVar[tuple[str, ...]]
     """Names of the arrays that a user supplies, in the order of the command line."""
     formats: ClassVar[tuple[str, ...]] = FORMATS
@@ -133,8 +128,8 @@ class Operation(ABC, Generic[P]):
     references: ClassVar[tuple[Reference, ...]]
     calls: ClassVar[Calls]
     """The public function, and the corresponding calls of other libraries."""
-    find_file_job: FindJob | None = None
-    """Returns how a file too large for memory is processed in parts, if it can be."""
+    find_file_job: Callable[..., Any] | None = None
+    """Returns how a file too large for memory is sorted in parts, see `ops.sort.file.sort_file`."""
 
     @property
     def name(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.results import print_and_write, write_json, write_results
 from opencl_lab.lab.cli.sweep_outputs import bench_document
-from opencl_lab.lab.engine.bisection import CrossoverSearch, Look, Pair
+from opencl_lab.lab.engine.crossings import CrossoverSearch, Look, Pair
 from opencl_lab.lab.engine.explore import Exploration, Stopped
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.engine.runner import one_of
@@ -31,8 +32,9 @@ from opencl_lab.ops.solver import AUTO
 CROSSOVER_FILES = ("crossover.csv", "crossover.json", "crossover.png")
 SECONDS = 3.0
 """Default time limit of a size: it is short, since only the faster side has to be found."""
-SMALLEST = 4
-LESS, MORE = 1 << 18, 1 << 4  # ratios of the default size's work to that of the range's ends
+LEAST = 16
+MORE = 1 << 4
+"""How many times the work of the default size the largest one has."""
 COLUMNS = (
     "implementation", "reference", "data", "size", "level_from", "level_to", "slower_to",
     "measured_from", "measured_to", "says",
@@ -44,8 +46,7 @@ def range_of(
 ) -> list[int]:
     """Return the least and the greatest size of a search.
 
-    Without `sizes`, the work of the least size is 2^18 times less than that of the default size,
-    and that of the greatest is 16 times more.
+    Without `sizes` it ends at 16 times the work of the default size.
     """
     if sizes is not None:
         if len(sizes) < 2 or sizes[0] < 1:
@@ -54,25 +55,17 @@ def range_of(
 
     def work(size: int) -> float:
         complete = chosen.with_defaults({**options, chosen.size_option: size})
-        found = chosen.problem(**complete).work
+        try:
+            found = chosen.problem(**complete).work
+        except InvalidProblem:
+            return math.inf
         return float(found.flops or found.bytes)
 
-    default = next(item.default for item in chosen.options if item.name == chosen.size_option)
-    usual = work(default)
-    least = greatest = default
-    while least >= 2 * SMALLEST and _allowed(work, least // 2) >= usual / LESS:
-        least //= 2
-    while 0 < _allowed(work, 2 * greatest) <= usual * MORE and work(2 * greatest) > work(greatest):
+    greatest = next(item.default for item in chosen.options if item.name == chosen.size_option)
+    most = work(greatest) * MORE
+    while work(greatest) < work(2 * greatest) <= most < math.inf:
         greatest *= 2
-    return [least, greatest]
-
-
-def _allowed(work: Callable[[int], float], size: int) -> float:
-    """Return the work of a size; 0 if there is no such problem."""
-    try:
-        return work(size)
-    except InvalidProblem:
-        return 0.0
+    return [LEAST, greatest]
 
 
 def bench_crossover(sweep: Sweep, predictor: TimeoutPredictor, folder: Path | None) -> int:
@@ -141,17 +134,10 @@ def _print_and_write(
 
 
 def _as_dict(pair: Pair) -> dict[str, Any]:
-    """Return the result of a pair, by the names of `COLUMNS`; `level` has all such sizes.
-
-    `size_text` is the size with its significant digits.
-    """
+    """Return the result of a pair, by the names of `COLUMNS`; `level` has all such sizes."""
     found = pair.crossover()
-    first, last = min(pair.verdicts), max(pair.verdicts)
-    says = str(found)
-    if found.size == first:
-        says = f"{found.implementation} is faster than {found.reference} from {first} on, or before"
-    if pair.ended:
-        says += f", as measured up to {last}"
+    first, last = min(pair.rows), max(pair.rows)
+    says = str(found) + f", as measured up to {last}" * pair.ended
     return {
         "implementation": found.implementation,
         "reference": found.reference,
@@ -179,7 +165,12 @@ def _print(
         ("slower up to", f"faster from {option}", "within noise", "measured"),
     )
     for item in found:
-        table.add_row(*_cells(item, complete))
+        names, first = (item["implementation"], item["reference"]), item["measured_from"]
+        start = item["size_text"] or ("never" if complete else "not known")
+        start = f"<= {first}" if item["size"] == first else start
+        level = f"{item['level_from']}..{item['level_to']}" if item["level"] else "-"
+        cells = (*names, item["slower_to"] or "-", start, level, f"{first}..{item['measured_to']}")
+        table.add_row(*(Text(str(cell)) for cell in cells))
     settings().show(table, ("measured",))
     reasons: dict[str, str] = {}  # for each implementation, why it was first not measured
     for size, rows in search.series:
@@ -188,20 +179,5 @@ def _print(
                 reasons.setdefault(row.implementation, f"at {size}: {row.reason}")
     for name, reason in reasons.items():
         settings().say(f"{name} was not measured {reason}")
-    between = any(item["size"] not in (None, item["measured_from"]) for item in found)
-    close = ", the closest within 5 %" * (complete and between)
     stopped = "; the search was stopped early" * (not complete)
-    settings().say(f"{counted(len(search.series), 'size')} measured{close}{stopped}")
-
-
-def _cells(item: Mapping[str, Any], complete: bool) -> Iterator[Text]:
-    """Yield the cells of a row of `_as_dict`."""
-    size, first, last = item["size"], item["measured_from"], item["measured_to"]
-    never = "never" if complete else "not known"
-    start = never if size is None else f"<= {first}" if size == first else item["size_text"]
-    ends = dict.fromkeys((item["level_from"], item["level_to"]))
-    level = "..".join(map(str, ends)) if item["level"] else "-"
-    slower = "-" if item["slower_to"] is None else str(item["slower_to"])
-    names = item["implementation"], item["reference"]
-    for text in (*names, slower, start, level, f"{first}..{last}"):
-        yield Text(text)
+    settings().say(f"{counted(len(search.series), 'size')} measured{stopped}")

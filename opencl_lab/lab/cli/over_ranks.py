@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,10 +17,9 @@ from opencl_lab.lab.cli.options import refuse_unused
 from opencl_lab.lab.cli.outputs import check_outputs, show_comparison
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import Data, OperationRequest, read_data, request_of
-from opencl_lab.lab.engine.over_ranks import NpySource, measure
+from opencl_lab.lab.engine.over_ranks import measure
 from opencl_lab.lab.engine.request import Point
 from opencl_lab.lab.operation import Operation
-from opencl_lab.ops.solver import Problem
 
 
 @collective
@@ -34,7 +32,7 @@ def run_over_ranks(chosen: Operation[Any], given: dict[str, Any]) -> int:
     device, asked = agreed(comm, lambda: _prepared(comm, chosen, given), known)
     # Of files rank 0 has the arrays, as it checks the result.
     data = agreed(comm, lambda: None if comm.rank else _read(asked), known)
-    problem, files = comm.bcast(None if data is None else _about(asked, data), root=0)
+    problem = comm.bcast(None if data is None else data.point.problem, root=0)
     point = Point(chosen, problem, dict) if data is None else data.point
     with progress_bar(chosen.name) as progress:
         found = measure(
@@ -43,7 +41,6 @@ def run_over_ranks(chosen: Operation[Any], given: dict[str, Any]) -> int:
             device,
             asked.run.repeats,
             (lambda done, total, label: None) if comm.rank else progress,
-            files,
         )
     return int(comm.bcast(0 if data is None else show_comparison(asked, data, found), root=0))
 
@@ -69,17 +66,3 @@ def _read(asked: OperationRequest) -> Data:
     if data.stored:
         check_outputs(asked, data)
     return data
-
-
-def _about(asked: OperationRequest, data: Data) -> tuple[Problem, list[NpySource]]:
-    """Return the problem, and the files of which each rank can read its own part."""
-    stored = [(asked.files_by_name[name], item.array) for name, item in data.stored.items()]
-    files = [
-        NpySource(str(Path(file).resolve()), array.shape, array.__array_interface__["data"][0])
-        for file, array in stored
-        if array.flags.c_contiguous  # not so, if the file has the transpose
-        and file is not None
-        and file.lower().endswith(".npy")
-        and Path(file).is_file()
-    ]
-    return data.point.problem, files

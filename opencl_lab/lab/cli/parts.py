@@ -16,8 +16,8 @@ from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import OperationRequest
 from opencl_lab.lab.engine.references import references_of
 from opencl_lab.lab.engine.row import Measurement
-from opencl_lab.lab.file_jobs import FileJob, FileResult
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.ops.sort.file import FileResult, FileSort
 from opencl_lab.lab.presentation.plots import plot_comparison
 from opencl_lab.lab.presentation.table import write_csv
 from opencl_lab.lab.reference.descriptor import Reference
@@ -26,7 +26,7 @@ from opencl_lab.lab.reference.peers import Resident
 NOT_RUN = "references are not run on files that are sorted in parts: they need the whole array"
 
 
-def find_job(asked: OperationRequest) -> FileJob | None:
+def find_job(asked: OperationRequest) -> FileSort | None:
     """Return the job that processes the input files in parts; None if they are read as a whole."""
     file, limit, algorithm = asked.files[0], asked.memory_limit, asked.run.algorithm
     if limit is not None and not str(file).lower().endswith(".npy"):
@@ -35,10 +35,13 @@ def find_job(asked: OperationRequest) -> FileJob | None:
     if make is None or file is None:
         return None
     one = "auto" if algorithm == "all" or "," in algorithm else algorithm
-    return make(Path(file), asked.options, asked.selection.device, algorithm=one, limit=limit)
+    job: FileSort | None = make(
+        Path(file), asked.options, asked.selection.device, algorithm=one, limit=limit
+    )
+    return job
 
 
-def run_job(asked: OperationRequest, job: FileJob) -> int:
+def run_job(asked: OperationRequest, job: FileSort) -> int:
     """Process a file in parts, print the result, and return the exit status."""
     references = _references_left_out(asked, job)
     output = asked.output
@@ -66,7 +69,7 @@ def run_job(asked: OperationRequest, job: FileJob) -> int:
     return failed or (0 if ours.ok else 1)
 
 
-def _references_left_out(asked: OperationRequest, job: FileJob) -> list[Reference | Resident]:
+def _references_left_out(asked: OperationRequest, job: FileSort) -> list[Reference | Resident]:
     """Return the references that would run on a whole array; refuse options that need one."""
     run = asked.run
     if run.resident:
@@ -84,7 +87,7 @@ def _references_left_out(asked: OperationRequest, job: FileJob) -> list[Referenc
     return references
 
 
-def _measurement(job: FileJob, result: FileResult, device: Device) -> Measurement:
+def _measurement(job: FileSort, result: FileResult, device: Device) -> Measurement:
     return Measurement(
         f"opencl:{job.algorithm}",
         "opencl",
@@ -102,7 +105,7 @@ def _measurement(job: FileJob, result: FileResult, device: Device) -> Measuremen
 
 def _print(
     asked: OperationRequest,
-    job: FileJob,
+    job: FileSort,
     result: FileResult,
     rows: Sequence[Measurement],
     output: Path,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ import click
 from rich.table import Table
 
 from opencl_lab.core import early
-from opencl_lab.core.device import Device
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.cli.common import (
     device_of_jobs,
@@ -36,11 +35,11 @@ from opencl_lab.lab.cli.results import (
 from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, table_text, write_csv
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, Study
-from opencl_lab.lab.studies.outcome import FILE_WIDTH, INTERRUPTED, Outcome
-from opencl_lab.lab.studies.plots import remove_plots
-from opencl_lab.lab.studies.run import run_study
-from opencl_lab.lab.studies.scaling import machine_of
+from opencl_lab.lab.studies.outcome import INTERRUPTED, StudyOutcome, remove_plots
+from opencl_lab.lab.studies.run import StudyRun
 
+FILE_WIDTH = 160  # of tables in text files
+OVER = "its share of the time limit, {}, was over"
 RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
 
 
@@ -120,7 +119,21 @@ def study_command(
     for index, study in enumerate(wanted):
         limit = None if end is None else (end - monotonic()) / (len(wanted) - index)
         with results_folder(str(place / study.name), RESULTS) as folder:
-            outcome, interrupted = _measured(study, scale, selection.device, limit, options)
+            begin = monotonic()
+            with progress_bar(study.name) as progress:
+                run = StudyRun(scale, selection.device, progress=progress, **options)
+                measured, ended = run.run(study, limit)
+            interrupted = ended == "interrupted"
+            stopped = "" if limit is None else OVER.format(duration(limit))
+            outcome = StudyOutcome(
+                study,
+                scale,
+                run.seed,
+                run.device,
+                measured,
+                monotonic() - begin,
+                INTERRUPTED if interrupted else stopped,
+            )
             content = outcome.as_dict()
             contents.append(content)
             if not outcome.parts:
@@ -156,36 +169,6 @@ def _limited(studies: Sequence[Study], names: str) -> Study:
         if name not in there:
             raise click.UsageError(f"{study.name} has no part {name!r}; it has: {', '.join(there)}")
     return replace(study, parts=[part for part in study.parts if part.name in chosen])
-
-
-def _measured(
-    study: Study,
-    scale: str,
-    device: Device,
-    limit: float | None,
-    options: Mapping[str, Any],
-) -> tuple[Outcome, bool]:
-    """Run a study; return its outcome, and whether it was interrupted.
-
-    `options` are those of `run_study`.
-    """
-    begin = monotonic()
-    with progress_bar(study.name) as progress:
-        parts, ended = run_study(
-            study,
-            scale,
-            device,
-            time_limit=limit,
-            progress=progress,
-            **options,
-        )
-    interrupted = ended == "interrupted"
-    stopped = "" if limit is None else f"its share of the time limit, {duration(limit)}, was over"
-    if interrupted:
-        stopped = INTERRUPTED
-    seconds, machine = monotonic() - begin, machine_of(device)
-    seed = options["seed"]
-    return Outcome(study, scale, seed, device, parts, seconds, stopped, machine), interrupted
 
 
 def _list() -> None:
@@ -224,13 +207,13 @@ def _sizes(study: Study, scale: str) -> str:
     return "\n".join(f"{', '.join(names)}, {line}" for line, names in lines.items())
 
 
-def _show(outcome: Outcome) -> None:
+def _show(outcome: StudyOutcome) -> None:
     for table in outcome.tables():
         settings().show(table, OPTIONAL_COLUMNS)
     settings().say(*outcome.summary().split("\n"))
 
 
-def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
+def _write(outcome: StudyOutcome, content: dict[str, Any], folder: Path) -> int:
     """Write the files of a study; return an exit status."""
     leading = list(dict.fromkeys(name for before, _ in outcome.rows for name in before))
     full = document("study", device=outcome.device.as_dict(), **content)

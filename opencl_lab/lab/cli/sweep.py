@@ -10,54 +10,28 @@ from typing import Any
 import click
 
 from opencl_lab.core import early
-from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli.calls import CALL_RESULTS, bench_calls
-from opencl_lab.lab.cli.common import (
-    add_options,
-    complain,
-    device_of_jobs,
-    global_options,
-    settings,
-)
-from opencl_lab.lab.cli.completion import files, folders
+from opencl_lab.lab.cli.common import complain, global_options, settings
+from opencl_lab.lab.cli.completion import folders
 from opencl_lab.lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
 from opencl_lab.lab.cli.options import (
     RunOptions,
     given_of,
     problem_options,
-    refuse_unused,
     run_options,
     used_options,
 )
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.results import named_folder, results_folder
-from opencl_lab.lab.cli.shapes import UNLIMITED, ShapeOutputs, shape_sweep_of, shapes_of
-from opencl_lab.lab.cli.sweep_outputs import SweepOutputs
+from opencl_lab.lab.cli.sweep_outputs import PLOT_FILES, RESULT_FILES, SweepOutputs
 from opencl_lab.lab.cli.values import no_nan, whole_numbers
 from opencl_lab.lab.engine.calls import OURS
 from opencl_lab.lab.engine.explore import Exploration, Stopped, grid
-from opencl_lab.lab.engine.rank_jobs import RankSweep
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.engine.runner import one_of
 from opencl_lab.lab.engine.sweep import Sweep, Unfinished
 from opencl_lab.lab.engine.timeout_predictor import UNNAMED_SECONDS, TimeoutPredictor
 from opencl_lab.lab.operation import Operation
-
-RANKS, MOST_RANKS = "1,2,4", 4096
-RANK_OPTIONS = (
-    click.option(
-        "--distributed",
-        is_flag=True,
-        help="Start jobs of several ranks of MPI, which share each problem, and a plain call in "
-        "one process beside them. On a CPU each rank has the processors divided by the largest "
-        "number of ranks.",
-    ),
-    click.option(
-        "--ranks",
-        metavar="A,B,C",
-        help=f"With --distributed: numbers of ranks.  [default: {RANKS}]",
-    ),
-)
 
 
 def sweep_command(chosen: Operation[Any]) -> click.Command:
@@ -102,58 +76,19 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     @problem_options(chosen, without=(chosen.size_option,))
     @run_options
     @global_options
-    def command(distributed: bool = False, ranks: str | None = None, **given: Any) -> int:
-        return _command(chosen, given, _counts(distributed, ranks))
+    def command(**given: Any) -> int:
+        return _command(chosen, given)
 
-    if chosen.calls.over_ranks is not None:
-        command = add_options(command, RANK_OPTIONS)
-    if chosen.shape_options:
-        return _with_shapes(chosen, command)
     return command
 
 
-def _with_shapes(chosen: Operation[Any], command: click.Command) -> click.Command:
-    """Add the option of an operation whose size has several numbers."""
-    names = ",".join(chosen.shape_options)
-    option = click.option(
-        "--shapes",
-        metavar="FILE|standard",
-        shell_complete=files,
-        help=f"Instead of --sizes: the lines {names} of a file, or the {len(chosen.shapes)} "
-        "standard shapes of the operation. Compares the algorithm that auto chooses with the best "
-        "other library and with each --algorithm; the worst shapes come last. The default "
-        "--time-limit is 1 s for each shape.",
-    )
-    added: click.Command = option(command)
-    return added
-
-
-def _counts(distributed: bool, ranks: str | None) -> Sequence[int]:
-    """Return the numbers of ranks of the jobs to start; none without `--distributed`."""
-    if not distributed:
-        if ranks is not None:
-            raise click.UsageError("--ranks is for jobs over ranks: give --distributed, too")
-        return ()
-    counts = sorted(set(whole_numbers(RANKS if ranks is None else ranks)))
-    if counts[0] < 1 or counts[-1] > MOST_RANKS:
-        raise InvalidProblem(f"--ranks takes numbers from 1 to {MOST_RANKS}, not {ranks}")
-    return counts
-
-
-def _command(chosen: Operation[Any], given: dict[str, Any], ranks: Sequence[int]) -> int:
+def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
     """Run the command; return the exit status."""
-    if ranks:
-        refuse_unused(given, ("calls", "crossover", "shapes", "patience"))
     run = RunOptions.taken_from(given)
     _check(chosen, given, run)
     names = "sizes", "out", "fresh", "patience", "calls", "crossover"
     sizes, out, fresh, patience, calls, crossover = (given.pop(name) for name in names)
-    shapes = given.pop("shapes", None)
     options = given_of(given)
-    if shapes is not None:
-        listed = shape_sweep_of(chosen, shapes_of(chosen, shapes), options, run)
-        limit = UNLIMITED if patience is None else patience
-        return _bench(listed, list(map(list, listed.shapes)), out, limit, fresh, ShapeOutputs)
     numbers = sorted(set(whole_numbers(sizes))) if sizes is not None else None
     if crossover:
         sweep = _sweep_of(chosen, range_of(chosen, options, numbers), options, run)
@@ -166,22 +101,16 @@ def _command(chosen: Operation[Any], given: dict[str, Any], ranks: Sequence[int]
         sweep = _sweep_of(chosen, numbers, options, replace(run, baseline=None))
         with _folder(out, CALL_RESULTS, sweep.about(numbers), fresh) as folder:
             return bench_calls(sweep, run.baseline or OURS, folder)
-    sweep = _sweep_of(chosen, numbers, options, run, ranks)
-    return _bench(sweep, numbers, out, patience, fresh, SweepOutputs)
+    sweep = _sweep_of(chosen, numbers, options, run)
+    return _bench(sweep, out, patience, fresh)
 
 
 def _sweep_of(
-    chosen: Operation[Any],
-    sizes: Sequence[int],
-    options: Mapping[str, Any],
-    run: RunOptions,
-    ranks: Sequence[int] = (),
+    chosen: Operation[Any], sizes: Sequence[int], options: Mapping[str, Any], run: RunOptions
 ) -> Sweep:
     used = {**used_options(chosen, options), "seed": run.seed}
     del used[chosen.size_option]
-    device = device_of_jobs() if ranks else None
-    asked = chosen, settings().begin(), sizes, used, run.request()
-    sweep = RankSweep(*asked, ranks, device) if ranks else Sweep(*asked)
+    sweep = Sweep(chosen, settings().begin(), sizes, used, run.request())
     sweep.planned  # noqa: B018  (all is checked before a folder is made)
     return sweep
 
@@ -205,17 +134,8 @@ def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) ->
         _check_calls(run, given["patience"])
     elif given["out"] is None and not crossover:
         raise click.UsageError("--out is needed: the folder for tables and plots")
-    if given.get("shapes") is not None:
-        _check_shapes(chosen, given)
-    elif given["sizes"] is None and not crossover:
+    if given["sizes"] is None and not crossover:
         raise click.UsageError(f"--sizes is needed: the values of {chosen.size_option}")
-
-
-def _check_shapes(chosen: Operation[Any], given: Mapping[str, Any]) -> None:
-    """Refuse options that ``--shapes`` does not use, or that it sets itself."""
-    for name in ("sizes", "calls", "crossover", *chosen.shape_options):
-        if given[name]:
-            raise click.UsageError(f"take --shapes or --{name}, not both")
 
 
 def _check_calls(run: RunOptions, patience: float | None) -> None:
@@ -230,14 +150,7 @@ def _check_calls(run: RunOptions, patience: float | None) -> None:
         raise click.UsageError("--calls takes no --resident: it measures both sides")
 
 
-def _bench(
-    sweep: Sweep,
-    sizes: Sequence[Any],
-    out: str,
-    seconds: float | None,
-    fresh: bool,
-    outputs: type[SweepOutputs],
-) -> int:
+def _bench(sweep: Sweep, out: str, seconds: float | None, fresh: bool) -> int:
     """Begin a sweep, or resume a stopped one; return the exit status.
 
     Results from before an interrupt are printed and written, and taken over by the next sweep with
@@ -245,8 +158,8 @@ def _bench(
     """
     identity = {**sweep.identity, "patience": seconds}
     unfinished = Unfinished(named_folder(out), identity, fresh)
-    files = (*outputs.results, *outputs.plots)
-    with _folder(out, files, sweep.about(sizes), fresh or unfinished.goes_on) as folder:
+    files, about = (*RESULT_FILES, *PLOT_FILES), sweep.about(sweep.sizes)
+    with _folder(out, files, about, fresh or unfinished.goes_on) as folder:
         run, stopped = _explored(sweep, unfinished, sweep.timeout_predictor(seconds))
         if unfinished.trouble:
             complain(unfinished.trouble)
@@ -256,7 +169,7 @@ def _bench(
         if run.seen:
             taken = [size for size in run.seen if size in run.known]
             draws = stopped != "interrupted"
-            found = outputs(sweep, list(run.seen.items()), folder, taken, draws)
+            found = SweepOutputs(sweep, list(run.seen.items()), folder, taken, draws)
             failed = found.print_and_write()
         if stopped == "interrupted":
             raise KeyboardInterrupt

@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from opencl_lab.core.records import as_json
 from opencl_lab.lab.cli.common import document, settings
 from opencl_lab.lab.cli.results import print_and_write, write_json, write_results, write_text
 from opencl_lab.lab.engine.crossings import Crossover, crossovers
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.row import Measurement, Series
+from opencl_lab.lab.engine.speedups import with_base
 from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.presentation.plots import (
@@ -24,13 +25,15 @@ from opencl_lab.lab.presentation.plots import (
     share_of_worker,
 )
 from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.lab.presentation.speedups import Series, with_base
 from opencl_lab.lab.presentation.table import (
     OPTIONAL_COLUMNS,
     comparison_table,
     table_text,
     write_csv,
 )
+
+RESULT_FILES = ("results.csv", "results.json", "table.txt")
+PLOT_FILES = ("time.png", "speedup.png", "efficiency.png", "throughput.png", "roofline.png")
 
 
 def bench_document(
@@ -56,11 +59,6 @@ class SweepOutputs:
     taken: Sequence[int] = ()  # sizes that an earlier run has measured
     draws: bool = True
 
-    results: ClassVar[tuple[str, str, str]] = ("results.csv", "results.json", "table.txt")
-    plots: ClassVar[tuple[str, ...]] = (
-        "time.png", "speedup.png", "efficiency.png", "throughput.png", "roofline.png",
-    )  # fmt: skip
-
     @cached_property
     def crossings(self) -> list[Crossover]:
         """Where one implementation overtakes another."""
@@ -82,17 +80,11 @@ class SweepOutputs:
             self.sweep,
             [{**size, **row.as_row()} for size, row in self.rows],
             complete=len(self.series) == len(self.sweep.sizes),
-            **self.said(),
+            sizes=[size for size, _ in self.series],
+            taken_over=list(self.taken),
+            crossovers=[vars(crossover).copy() for crossover in self.crossings],
         )
         return print_and_write(content, self.show, partial(self._write, content))
-
-    def said(self) -> dict[str, Any]:
-        """Return the content of the document besides the rows."""
-        return {
-            "sizes": [size for size, _ in self.series],
-            "taken_over": list(self.taken),
-            "crossovers": [vars(crossover).copy() for crossover in self.crossings],
-        }
 
     def show(self) -> None:
         """Print tables and sentences."""
@@ -112,7 +104,7 @@ class SweepOutputs:
         options = self.sweep.options
         flat = (({**size, **options}, row) for size, row in self.rows)
         leading = (*self.sweep.named(self.series[0][0]), *options)
-        table, data, text = self.results
+        table, data, text = RESULT_FILES
         drawn = self.draw() if self.draws else {}
         replaced = (self.folder / data).exists()
         failed = write_results(
@@ -124,7 +116,7 @@ class SweepOutputs:
                 **drawn,
             },
         )
-        for left_out in set(self.plots) - set(drawn) if replaced else ():
+        for left_out in set(PLOT_FILES) - set(drawn) if replaced else ():
             with suppress(OSError):  # of an earlier run, it does not belong to these results
                 (self.folder / left_out).unlink(missing_ok=True)
         return failed
@@ -133,7 +125,7 @@ class SweepOutputs:
         """Return functions that draw the plots, and print why one is missing."""
         name, title = self.sweep.chosen.size_option, self.title
         series = self.series
-        time, speedup, efficiency, throughput, roofline = self.plots
+        time, speedup, efficiency, throughput, roofline = PLOT_FILES
         plots: dict[str, Callable[[Path], None]] = {
             time: lambda path: plot_times(path, series, name, title),
             throughput: lambda path: plot_throughput(path, series, name, title),
@@ -154,4 +146,4 @@ class SweepOutputs:
             settings().say(f"no {roofline}: {reason}")
         else:
             plots[roofline] = lambda path: plot_roofline(path, series, name, title, peaks)
-        return {file: plots[file] for file in self.plots if file in plots}
+        return {file: plots[file] for file in PLOT_FILES if file in plots}

@@ -1,4 +1,4 @@
-"""The engine of all measurements: `bench`, `crossover`, `shapes`, `calls`, `study`, `tune`.
+"""The engine of all measurements: `bench`, `crossover`, `calls`, `study`, `tune`.
 
 ```text
  generator      yields points and is sent the result of each: `grid`, a bisection, or a strategy of
@@ -19,5 +19,6 @@
 ```
 
 A `sweep` measures many points of one operation; its `timeout_predictor` leaves out slow
-references. `crossings` finds where one row overtakes another, `calls` the cost of a public call.
+references. `crossings` finds where one row overtakes another, `speedups` has ratios of rows,
+`calls` the cost of a public call.
 """

@@ -6,26 +6,30 @@ call contains gaps that back-to-back calls do not have.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.engine.launch_baseline import LaunchBaseline
+from opencl_lab.core.queues import new_kernel, new_program
 from opencl_lab.lab.engine.request import Point, Request, check_host_memory
+from opencl_lab.lab.engine.row import Side
 from opencl_lab.lab.measuring.back_to_back import back_to_back, calls_for
-from opencl_lab.lab.measuring.quiesce import quiesce
-from opencl_lab.lab.measuring.rounds import Rounds
+from opencl_lab.lab.measuring.rounds import Rounds, quiesce
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.reference.peers import Calls, OurCall, libraries
 from opencl_lab.ops.prepared import FUNCTIONS, prepare
 from opencl_lab.ops.solver import Problem
 from opencl_lab.runtime.arrays import to_device
 from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import device_call
+from opencl_lab.runtime.session import session_of
 
 OURS = "opencl_lab"
 PREPARED = "prepared, with out="
@@ -34,8 +38,9 @@ ALLOCATION = "an allocation of its result"
 SAMPLE_SECONDS = 0.05
 LEAST_CALLS = 5
 KERNEL_RUNS = 9
+NOTHING = "__kernel void nothing(void) {}"
 
-Side = Literal["device", "host", ""]
+CallSide: TypeAlias = Side | Literal[""]
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class CallCost:
     """The cost of one kind of call."""
 
     what: str
-    side: Side  # where the arrays are; empty without arrays
+    side: CallSide  # where the arrays are; empty without arrays
     call_us: float  # microseconds per call of a sample, including the wait at the end
     host_us: float  # the same until the last call has returned, which may be before it is done
     calls: int  # of a sample
@@ -61,7 +66,7 @@ class CallReport:
     left_out: Mapping[str, str]  # why peers are missing
     in_caller: bool = False  # whether calls on host arrays run in the calling thread
 
-    def cost(self, what: str, side: Side = "") -> CallCost:
+    def cost(self, what: str, side: CallSide = "") -> CallCost:
         """Return one of the costs."""
         return next(item for item in self.costs if (item.what, item.side) == (what, side))
 
@@ -100,7 +105,7 @@ class _Caller:
     """A kind of call to be timed."""
 
     what: str
-    side: Side
+    side: CallSide
     call: Callable[[], Any]
     finish: Callable[[], None] = lambda: None
 
@@ -220,3 +225,51 @@ def _in_turns(callers: Sequence[_Caller], request: Request, seed: int) -> tuple[
         )
         for index, caller in enumerate(callers)
     )
+
+
+class LaunchBaseline:
+    """Operations to time on a queue without profiling, in the context of another queue."""
+
+    def __init__(self, queue: cl.CommandQueue):
+        self.context = queue.context
+        self.queue = cl.CommandQueue(queue.context, queue.device)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # a build log is not a failure
+            program = new_program(queue.context, NOTHING).build()
+        self._nothing = new_kernel(program, "nothing")
+
+    def finish(self) -> None:
+        """Wait for all enqueued work."""
+        self.queue.finish()
+
+    def launch(self) -> None:
+        """Enqueue an empty kernel of one work-item."""
+        cl.enqueue_nd_range_kernel(self.queue, self._nothing, (1,), (1,))
+
+    def launch_and_finish(self) -> None:
+        """Enqueue that kernel and wait for it."""
+        self.launch()
+        self.queue.finish()
+
+    def allocate(self, nbytes: int) -> Any:
+        """Return a new buffer of the driver."""
+        return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(nbytes, 1))
+
+    def launches(self, executable: Executable, inputs: Mapping[str, Any]) -> Callable[[], None]:
+        """Return a function that enqueues an executable on device arrays, with pooled results.
+
+        It is the least that a call can cost from Python: no array is made, checked or looked up.
+        """
+        pool = session_of(self.queue).pool(self.queue)
+        fixed = [array.base_data for array in inputs.values()]
+        outputs = executable.plan.with_role("out")
+        fresh = [max(spec.nbytes, 1) for spec in outputs]
+        call = device_call(executable, self.queue, (*inputs, *(spec.name for spec in outputs)))
+
+        def enqueue() -> None:
+            blocks = list(map(pool.take, fresh))
+            call.enqueue(fixed + blocks)
+            for nbytes, block in zip(fresh, blocks, strict=True):
+                pool.give(nbytes, block)
+
+        return enqueue

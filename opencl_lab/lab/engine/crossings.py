@@ -1,18 +1,25 @@
-"""Where one implementation overtakes another, over a range of sizes."""
+"""Where one implementation overtakes another, over a range of sizes, and the search for it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations, product
-from typing import Literal, TypeAlias
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, takewhile
+from typing import Literal, NamedTuple, TypeAlias
 
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.explore import PointGenerator
+from opencl_lab.lab.engine.row import Measurement, Series
 from opencl_lab.lab.measuring.samples import Times
 
 FEW = 6
 """Up to this many sizes are listed one by one."""
+CLOSE = 1.05
+"""Bisection ends when the ratio of two sizes is at most this."""
+MIDDLE = 0.4
+"""The middle of an interval is from this fraction to 1 minus it, on a log scale."""
+STRIDE = 4
+"""Ratio of successive sizes until one is found at which ours is faster."""
 
 Verdict: TypeAlias = Literal["faster", "slower", "level"]
 
@@ -43,25 +50,31 @@ class Crossover:
     behind: tuple[int, ...] = ()  # all sizes at which it is slower
 
     def __str__(self) -> str:
+        return self.said()
+
+    def said(self, axis: str = "") -> str:
+        """Return the crossover as a sentence without a point; `axis` names the sizes."""
+        where = f"{axis}=" * bool(axis)
+        pair = f"{self.reference} at {where}{self.at}"
         if self.at is not None and not self.level:
             word = "slower" if self.size is None else "faster"
-            return f"{self.implementation} is {word} than {self.reference} at {self.at}"
-        return self._sentence() + f", as measured up to {self.up_to}" * (self.up_to is not None)
+            return f"{self.implementation} is {word} than {pair}"
+        return self._sentence(where) + f", as measured up to {self.up_to}" * bool(self.up_to)
 
-    def _sentence(self) -> str:
+    def _sentence(self, where: str) -> str:
         ours, theirs = self.implementation, self.reference
-        level = f"level within noise at {sizes_text(self.level)}" if self.level else ""
-        slower = sizes_text(self.behind)
+        level = f"level within noise at {sizes_text(self.level, where)}" * bool(self.level)
+        slower = sizes_text(self.behind, where) if self.behind else ""
         more = f", {level}" * bool(level) + f", slower at {slower}" * bool(slower)
         if self.size is not None:
-            return f"{ours} is faster than {theirs} from {self.about}{self.size_text} on{more}"
+            begin = f"{self.about}{where}{self.size_text}"
+            return f"{ours} is faster than {theirs} from {begin} on{more}"
         if self.ahead:
-            return f"{ours} is faster than {theirs} only at {sizes_text(self.ahead)}{more}"
+            ahead = sizes_text(self.ahead, where)
+            return f"{ours} is faster than {theirs} only at {ahead}{more}"
         if level and slower:
             return f"{ours} is slower than {theirs} at {slower}, {level}"
-        if level:
-            return f"{ours} and {theirs} are {level}"
-        return f"{ours} stays slower than {theirs}"
+        return f"{ours} and {theirs} are {level}" if level else f"{ours} stays slower than {theirs}"
 
     @property
     def size_text(self) -> str:
@@ -83,7 +96,7 @@ def sizes_text(sizes: Sequence[int], name: str = "") -> str:
     return name + ", ".join(map(str, sizes))
 
 
-def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Crossover]:
+def crossovers(series: Series) -> list[Crossover]:
     """Return the crossovers of OpenCL algorithms with each other, and with all references.
 
     Of two algorithms the one that is faster at the largest size is named first. Variants
@@ -97,37 +110,23 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
                 times.setdefault(row.implementation, {})[size] = row.total_ms
                 of[row.implementation] = row
 
-    def pairs(name: str, other: str) -> list[_Pair]:
-        if of[name].data != of[other].data:
-            return []
+    def both(name: str, other: str) -> list[_AtSize]:
         # 0 has no logarithm, and problems of that size are empty.
         sizes = sorted(size for size in times[name].keys() & times[other].keys() if size > 0)
-        return [_Pair(size, times[name][size], times[other][size]) for size in sizes]
-
-    largest = max((size for size, _ in series), default=0)
-
-    def crossing(name: str, other: str) -> Crossover:
-        both = pairs(name, other)
-        up_to = both[-1].size
-        at = up_to if len(both) == 1 else None
-        behind = tuple(pair.size for pair in both if pair.verdict == "slower")
-        end = up_to if up_to < largest else None
-        return Crossover(name, other, *_crossing(both), end, at, behind)
+        alike = of[name].data == of[other].data
+        return [_AtSize(size, times[name][size], times[other][size]) for size in sizes * alike]
 
     ours = [name for name, row in of.items() if row.kind == "opencl"]
-    found = []
+    pairs = []
     for one, two in combinations(ours, 2):
-        if of[one].algorithm != of[two].algorithm and pairs(one, two):
-            faster = pairs(one, two)[-1].ratio < 1
-            found.append(crossing(one, two) if faster else crossing(two, one))
-    for name, other in product(ours, of):
-        if of[other].kind != "opencl" and pairs(name, other):
-            found.append(crossing(name, other))
-    return found
+        if of[one].algorithm != of[two].algorithm and (found := both(one, two)):
+            pairs.append((one, two) if found[-1].ratio < 1 else (two, one))
+    pairs += ((name, other) for name in ours for other in of if of[other].kind != "opencl")
+    largest = max((size for size, _ in series), default=0)
+    return [_crossover(*pair, found, largest) for pair in pairs if (found := both(*pair))]
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _AtSize(NamedTuple):
     """The times of two implementations at one size."""
 
     size: int
@@ -138,10 +137,6 @@ class _Pair:
     def ratio(self) -> float:
         return self.ours.median / self.theirs.median
 
-    @property
-    def verdict(self) -> Verdict:
-        return verdict(self.ours, self.theirs)
-
 
 def verdict(ours: Times, theirs: Times) -> Verdict:
     """Return whether ours is faster beyond noise, slower, or level."""
@@ -150,14 +145,153 @@ def verdict(ours: Times, theirs: Times) -> Verdict:
     return "slower" if ours.is_above(theirs) else "level"
 
 
-def _crossing(pairs: Sequence[_Pair]) -> tuple[float | None, tuple[int, ...], tuple[int, ...]]:
-    """Return `size`, `level` and `ahead` of a `Crossover`."""
-    first = next((i for i in range(len(pairs), 0, -1) if pairs[i - 1].verdict != "faster"), 0)
-    level = tuple(pair.size for pair in pairs if pair.verdict == "level")
-    if first == len(pairs):
-        return None, level, tuple(pair.size for pair in pairs if pair.verdict == "faster")
-    if first == 0 or pairs[first - 1].verdict == "level":
-        return float(pairs[first].size), level, ()
-    below, above = pairs[first - 1], pairs[first]
-    share = math.log(below.ratio) / (math.log(below.ratio) - math.log(above.ratio))
-    return float(below.size * (above.size / below.size) ** share), level, ()
+def _crossover(name: str, other: str, pairs: Sequence[_AtSize], largest: int) -> Crossover:
+    verdicts = [verdict(pair.ours, pair.theirs) for pair in pairs]
+    first = next((i for i in range(len(pairs), 0, -1) if verdicts[i - 1] != "faster"), 0)
+    size = None if first == len(pairs) else float(pairs[first].size)
+    if size is not None and first > 0 and verdicts[first - 1] == "slower":
+        below, above = pairs[first - 1], pairs[first]
+        share = math.log(below.ratio) / (math.log(below.ratio) - math.log(above.ratio))
+        size = below.size * (above.size / below.size) ** share
+
+    def at(word: Verdict) -> tuple[int, ...]:
+        return tuple(x.size for x, found in zip(pairs, verdicts, strict=True) if found == word)
+
+    up_to = pairs[-1].size
+    return Crossover(
+        name,
+        other,
+        size,
+        level=at("level"),
+        ahead=at("faster") if size is None else (),
+        up_to=up_to if up_to < largest else None,
+        at=up_to if len(pairs) == 1 else None,
+        behind=at("slower"),
+    )
+
+
+# ------------------------------------------------------------------------------------ the search
+
+
+class Look(NamedTuple):
+    """A point of the search: a size, and the references to run there; None: all of them."""
+
+    size: int
+    references: tuple[str, ...] | None
+
+
+@dataclass
+class Pair:
+    """One of ours and a reference, with their rows by size."""
+
+    implementation: str
+    reference: str
+    algorithm: str  # of the reference
+    rows: dict[int, list[Measurement]] = field(default_factory=dict)
+    ended: bool = False  # one of them could not be measured: no larger size is tried
+    tried: set[int] = field(default_factory=set)  # sizes that are not tried again
+
+    def learn(self, size: int, rows: Mapping[str, Measurement]) -> None:
+        """Record the rows of a size, if the reference was run there."""
+        ours, theirs = rows.get(self.implementation), rows.get(self.reference)
+        if theirs is None:
+            return
+        if ours is None or not (ours.ok and theirs.ok and ours.total_ms and theirs.total_ms):
+            self.ended = True
+        else:
+            self.rows[size] = [ours, theirs]
+
+    def next(self, greatest: int) -> int | None:
+        """Return the size to measure next; None: the search of this pair is complete.
+
+        Sizes grow until ours is faster. Then come the greatest size, and the bisection between the
+        last size at which it is not faster and the next one.
+        """
+        sizes = sorted(self.rows)
+        ahead = list(takewhile(self._is_faster, reversed(sizes)))
+        before = sizes[: len(sizes) - len(ahead)]
+        size = None
+        if sizes[-1] < greatest and not self.ended:
+            size = greatest if ahead else min(sizes[-1] * STRIDE, greatest)
+        elif ahead and before:
+            size = _between(before[-1], ahead[-1])
+        return None if size in self.tried else size
+
+    def _is_faster(self, size: int) -> bool:
+        ours, theirs = (row.total_ms for row in self.rows[size])
+        return ours is not None and theirs is not None and theirs.is_above(ours)
+
+    def crossover(self) -> Crossover:
+        """Return the crossover as known so far."""
+        (found,) = crossovers(sorted(self.rows.items()))
+        return found
+
+
+def _between(low: int, high: int) -> int | None:
+    """Return a size near the middle, on a logarithmic scale; None if the two are close.
+
+    It is the size there with the most factors of two, since an FFT of other sizes may take
+    several times as long, and times would not grow with the size.
+    """
+    if high - low < 2 or high <= low * CLOSE:
+        return None
+    first = max(math.ceil(low * math.pow(high / low, MIDDLE)), low + 1)
+    last = min(math.floor(low * math.pow(high / low, 1 - MIDDLE)), high - 1)
+    step = 1 << max(last - first, 0).bit_length()
+    while step > 1 and last // step * step < first:
+        step //= 2
+    return max(last // step * step, low + 1)
+
+
+class CrossoverSearch:
+    """Finds from which size on each of ours is faster than each reference, by bisection.
+
+    It assumes that a pair has one crossover, after which ours stays faster. That is checked only
+    at the sizes that the searches of all pairs measure, and at the greatest size.
+    The least size is at least 1.
+    """
+
+    def __init__(self, least: int, greatest: int):
+        self._least, self._greatest = least, greatest
+        self._rows: dict[int, dict[str, Measurement]] = {}
+        self.pairs: list[Pair] = []  # those that could be measured at the least size
+
+    @property
+    def series(self) -> list[tuple[int, list[Measurement]]]:
+        """The measured sizes in order, with their rows."""
+        return [(size, list(rows.values())) for size, rows in sorted(self._rows.items())]
+
+    def points(self) -> PointGenerator[Look, Sequence[Measurement]]:
+        """Yield points until all crossovers are found; `pairs` has intermediate results."""
+        able = [row for row in (yield from self._asked(Look(self._least, None))) if row.ok]
+        self.pairs = [
+            Pair(one.implementation, other.implementation, other.algorithm)
+            for one in able
+            for other in able
+            if one.kind == "opencl" != other.kind and one.data == other.data
+            if one.total_ms and other.total_ms
+        ]
+        for pair in self.pairs:
+            pair.learn(self._least, self._rows[self._least])
+        while True:
+            wanted = [(size, pair) for pair in self.pairs if (size := pair.next(self._greatest))]
+            if not wanted:
+                return
+            # Small sizes come first: they are quick, and predict the time of larger ones.
+            size = min(size for size, _ in wanted)
+            pairs = [pair for at, pair in wanted if at == size]
+            for pair in pairs:
+                pair.tried.add(size)
+            yield from self._asked(Look(size, tuple(dict.fromkeys(x.algorithm for x in pairs))))
+
+    def _asked(
+        self, look: Look
+    ) -> Generator[Look | list[Look], Sequence[Measurement], Sequence[Measurement]]:
+        """Yield a point, and record its rows in all pairs."""
+        rows = yield look
+        kept = self._rows.setdefault(look.size, {})
+        for row in rows:
+            kept.setdefault(row.implementation, row)
+        for pair in self.pairs:
+            pair.learn(look.size, {row.implementation: row for row in rows})
+        return rows

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from opencl_lab import distributed
 from opencl_lab.core.device import Device
 from opencl_lab.distributed import DistArray, agreed, collective, phases, same, slab
 from opencl_lab.lab.engine.implementations import Workload
-from opencl_lab.lab.engine.link import MessageCost, measured_link
 from opencl_lab.lab.engine.request import Point, check_host_memory
 from opencl_lab.lab.engine.row import OVER_RANKS, Measurement, OverRanks
 from opencl_lab.lab.engine.runner import Comparison
@@ -24,15 +21,6 @@ REPEATS = 5
 LEAST_SAMPLES = 2
 BUDGET = 20.0
 """Seconds of all samples, without a number of repeats."""
-
-
-@dataclass(frozen=True)
-class NpySource:
-    """A ``.npy`` file, whose content rank 0 has in memory."""
-
-    path: str
-    shape: tuple[int, ...]
-    address: int  # of its first element there
 
 
 @dataclass(frozen=True)
@@ -49,20 +37,15 @@ class Spent:
         return self.total - self.communication - self.waiting
 
 
-def _over_ranks(point: Point, spent: list[Spent], link: MessageCost) -> OverRanks:
-    """Return where the time went, and how long the model takes to communicate."""
+def _over_ranks(spent: list[Spent]) -> OverRanks:
+    """Return where the time went."""
     total = sum(one.total for one in spent)
     compute = [one.compute for one in spent]
-    messages, nbytes = point.operation.calls.sent(point.problem, len(spent))
     return OverRanks(
         sum(compute) / total,
         sum(one.communication for one in spent) / total,
         sum(one.waiting for one in spent) / total,
         max(compute) * len(compute) / max(sum(compute), 1e-12) - 1,
-        nbytes,
-        1e6 * link.latency,
-        1e-9 * link.bandwidth if len(spent) > 1 else 0.0,
-        1e3 * link.seconds(messages, nbytes),
     )
 
 
@@ -73,7 +56,6 @@ def measure(
     device: Device,
     repeats: int | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
-    files: Sequence[NpySource] = (),
 ) -> Comparison:
     """Distribute the inputs of a point, make its calls, and check the result on rank 0.
 
@@ -94,7 +76,7 @@ def measure(
     make = chosen.calls.over_ranks
     assert make is not None  # other operations do not have the option
     made = agreed(comm, lambda: make(problem, inputs) if comm.rank == 0 else None)
-    call = _shared(comm, made, chosen.calls.resident, files)
+    call = _shared(comm, made, chosen.calls.resident)
 
     def run() -> Any:
         return call.function(*call.arrays, **call.options, device=device)
@@ -110,7 +92,6 @@ def measure(
         if repeats is None and len(samples) >= LEAST_SAMPLES and spent > BUDGET:
             break
     result, spent = _apart(comm, run)
-    link = measured_link(comm)
     progress(steps - 1, steps, "right result on the host")
     whole = tuple(one.gather(0) for one in (result if isinstance(result, tuple) else (result,)))
     row = Measurement(
@@ -129,19 +110,14 @@ def measure(
     found = named(names, whole if len(whole) > 1 else whole[0])
     outputs = {name: array.reshape(workload.expected[name].shape) for name, array in found.items()}
     difference = chosen.compare(problem, inputs, workload.expected, outputs)
-    row = replace(row, difference=difference, over_ranks=_over_ranks(point, spent, link))
+    row = replace(row, difference=difference, over_ranks=_over_ranks(spent))
     if not difference.ok:
         row = replace(row, status="correctness", reason=str(difference))
     return Comparison(workload, [row], outputs if row.ok else {}, [], {})
 
 
-def _shared(
-    comm: Any, call: OurCall | None, arrays_by_name: tuple[str, ...], files: Sequence[NpySource]
-) -> OurCall:
-    """Return rank 0's call on every rank, its arrays distributed along their first long axis.
-
-    Of an array that is the content of a file, each rank reads its own part.
-    """
+def _shared(comm: Any, call: OurCall | None, arrays_by_name: tuple[str, ...]) -> OurCall:
+    """Return rank 0's call on every rank, its arrays distributed along their first long axis."""
     said = None
     if call is not None:
         given = {name for name, value in call.options.items() if value is not None}
@@ -154,33 +130,13 @@ def _shared(
     def scattered(array: Any) -> DistArray:
         shape = comm.bcast(None if array is None else array.shape, root=0)
         axis = next((i for i, n in enumerate(shape) if n >= comm.size), 0)
-        source = None if array is None else _source(array, files)
-        source = comm.bcast(source, root=0)
-        if source is None or shape[axis] <= 1:
-            return DistArray.from_global(array, slab(axis), comm, root=0)
-        # In the file there may be other axes of length 1.
-        number = sum(n != 1 for n in shape[:axis])
-        there = [i for i, n in enumerate(source.shape) if n != 1][number]
-        found = DistArray.load(source.path, slab(there), comm)
-        length = found.local.shape[there]
-        local = found.local.reshape(*shape[:axis], length, *shape[axis + 1 :])
-        return found.like(local, slab(axis), shape)
+        return DistArray.from_global(array, slab(axis), comm, root=0)
 
     arrays = [scattered(None if call is None else call.arrays[i]) for i in range(count)]
     more = {
         name: scattered(None if call is None else call.options[name]) for name in sorted(spread)
     }
     return OurCall(getattr(home, name), tuple(arrays), {**plain, **more})
-
-
-def _source(array: np.ndarray[Any, Any], files: Sequence[NpySource]) -> NpySource | None:
-    """Return the file that has the elements of an array in the same order and type."""
-    at, lengths = array.__array_interface__["data"][0], [n for n in array.shape if n != 1]
-    for one in files:
-        same_memory = array.flags.c_contiguous and at == one.address
-        if same_memory and [n for n in one.shape if n != 1] == lengths:
-            return one
-    return None
 
 
 def _timed(comm: Any, call: Callable[[], Any]) -> float:

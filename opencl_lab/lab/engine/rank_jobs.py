@@ -14,21 +14,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
-from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.pinning import UNITS, WORKERS
 from opencl_lab.drivers.processes import default_threads, on_all_processors
-from opencl_lab.lab.engine.link import relative
-from opencl_lab.lab.engine.references import References
-from opencl_lab.lab.engine.request import PlannedRuns
 from opencl_lab.lab.engine.row import OVER_RANKS, Measurement, Status
 from opencl_lab.lab.engine.runner import ProgressReport
+from opencl_lab.lab.engine.speedups import over_fewest_ranks
 from opencl_lab.lab.engine.stored import measurement_of
-from opencl_lab.lab.engine.sweep import Sweep
-from opencl_lab.lab.engine.timeout_predictor import TimeoutPredictor
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.mpi import INSTALL_MPI, MPI_ENVIRONMENT, find_mpiexec, no_mpi
 from opencl_lab.workers.worker import end
@@ -54,8 +48,6 @@ class RankJobs:
     repeats: int | None = None
     device: str | None = None
     """As `--device` takes it."""
-    alone: bool = False
-    """Whether to measure a plain call in one process as well, with all processors."""
     known: JobRows = field(default_factory=dict)
     """Rows of jobs that are not run again."""
 
@@ -67,37 +59,33 @@ class RankJobs:
         missing = no_mpi()
         if missing is not None:
             return [Measurement(OVER_RANKS, "mpi", OVER_RANKS, "unavailable", missing)]
-        wanted = [*([0] if self.alone else []), *self.ranks]
         found = []
-        for place, ranks in enumerate(wanted):
-            progress(place, len(wanted), counted(ranks, "rank") if ranks else "one process")
+        for place, ranks in enumerate(self.ranks):
+            progress(place, len(self.ranks), counted(ranks, "rank"))
             line = tuple(self._command(ranks))
             if line not in self.known:
-                self.known[line] = self._row(ranks, *_ended(line, self._environment(ranks)))
+                self.known[line] = self._row(ranks, *_ended(line, self._environment()))
             found.append(self.known[line])
-        return relative(found)
+        return over_fewest_ranks(found)
 
     def _command(self, ranks: int) -> list[str]:
         line = [sys.executable, "-m", "opencl_lab", self.chosen.name, "--json"]
         if self.device is not None:
-            # One process takes no list.
-            line += ["--device", self.device if ranks else self.device.partition(",")[0].strip()]
+            line += ["--device", self.device]
         if self.repeats is not None:
             line += ["--repeats", str(self.repeats)]
         usual = self.chosen.with_defaults({})
-        for name, value in {**self.options_on(max(1, ranks)), "seed": self.seed}.items():
+        for name, value in {**self.options_on(ranks), "seed": self.seed}.items():
             if value is not None and value != usual.get(name):
                 flag = "--" + name.replace("_", "-")
                 line.append(flag if value is True else f"{flag}={value}")
-        if not ranks:
-            return [*line, "--against", "none"]
         return [str(find_mpiexec()), "-n", str(ranks), *line, "--distributed"]
 
-    def _environment(self, ranks: int) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         """Return the variables of a job; without PYTHONSAFEPATH the current folder came first."""
         search = os.pathsep.join(map(os.path.abspath, sys.path))
         found = {**os.environ, **MPI_ENVIRONMENT, "PYTHONPATH": search, "PYTHONSAFEPATH": "1"}
-        if ranks and not {WORKERS, UNITS} & found.keys():
+        if not {WORKERS, UNITS} & found.keys():
             each = str(max(1, default_threads() // max(self.ranks)))
             found |= {WORKERS: each, UNITS: each}
         return found
@@ -105,69 +93,23 @@ class RankJobs:
     def _row(self, ranks: int, code: int, out: str, err: str) -> Measurement:
         """Return the row that a job has printed, or one that says how it failed."""
         named = f"{OVER_RANKS} x{ranks}"
-        work = self.chosen.problem(**self.options_on(max(1, ranks))).work
+        work = self.chosen.problem(**self.options_on(ranks)).work
         with suppress(ValueError, LookupError, TypeError):
             content = json.JSONDecoder().raw_decode(out)[0]
             row = measurement_of(content["results"][0])
-            if not ranks:
-                return replace(row, work=work, workers=1)
             if row.workers == ranks:
                 return replace(row, work=work, implementation=named)
             code, err = 3, f"{ranks} processes that are not connected: mpi4py belongs to another "
             err += f"MPI; {INSTALL_MPI}"
-        kind = "mpi" if ranks else "opencl"
         return Measurement(
-            named if ranks else "opencl:auto",
-            kind,
-            OVER_RANKS if ranks else "auto",
+            named,
+            "mpi",
+            OVER_RANKS,
             STATUS.get(code, "runtime"),
             _said(err) or f"exit status {code}, and nothing said",
-            threads=max(1, ranks),
-            workers=max(1, ranks),
+            threads=ranks,
+            workers=ranks,
         )
-
-
-@dataclass(frozen=True)
-class RankSweep(Sweep):
-    """A sweep whose rows are jobs of several ranks."""
-
-    ranks: Sequence[int] = ()
-    device: str | None = None  # as a user named it
-
-    @cached_property
-    def planned(self) -> dict[int, PlannedRuns]:
-        """Nothing that this process runs itself; problems are checked before the first job."""
-        check_mpi()
-        nothing = PlannedRuns([], [], [], References((), (), False), [], False, {}, ())
-        return {size: nothing for size in self.sizes if self.problem(size)}
-
-    def measure(
-        self, size: int, predictor: TimeoutPredictor, progress: ProgressReport, **asked: Any
-    ) -> list[Measurement]:
-        """Run the jobs of a size."""
-        options = self.options_at(size)
-        seed, repeats = self.options["seed"], self.request.repeats
-        jobs = RankJobs(
-            self.chosen, self.ranks, lambda ranks: options, seed, repeats, self.device, alone=True
-        )
-        return jobs.rows(progress)
-
-    def about(self, sizes: Sequence[Any] | None = None) -> dict[str, Any]:
-        """Return the facts that decide which rows there are."""
-        found = super().about(sizes)
-        return {**found, "request": {**found["request"], "ranks": list(self.ranks)}}
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """All that the rows of a size depend on, except its problem."""
-        return {**super().identity, "ranks": list(self.ranks), "device_asked": self.device}
-
-
-def check_mpi() -> None:
-    """Raise `ReferenceUnavailable` if no jobs can be started here."""
-    missing = no_mpi()
-    if missing is not None:
-        raise ReferenceUnavailable(f"no ranks can be started: {missing}")
 
 
 def _said(err: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from opencl_lab.core.plan import Work
+from opencl_lab.core.records import Count, Finite
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 
@@ -23,22 +24,19 @@ OVER_RANKS = "mpi:opencl"
 
 Side: TypeAlias = Literal["host", "device"]
 """Where inputs and results are."""
+Series: TypeAlias = "Sequence[tuple[int, Sequence[Measurement]]]"
+"""Sizes, each with its measured rows."""
 
 
 @dataclass(frozen=True)
 class OverRanks:
-    """Where the time of a call over ranks of MPI goes, and the time of a model."""
+    """Where the time of a call over ranks of MPI goes."""
 
-    compute: float  # this and the next two are fractions of the time of all ranks
-    communication: float
-    waiting: float
-    imbalance: float  # by how much the longest compute exceeds the mean, as a fraction
-    sent_bytes: float = 0.0  # by each rank, as the model has it
-    latency_us: float = 0.0  # of a message, measured in the same job
-    link_gbps: float = 0.0  # what each rank sends in a second, with all of them sending
-    model_communication_ms: float = 0.0
-    model_ms: float | None = None  # the compute of the `base_ranks`, shared out, and communication
-    base_ranks: int = 1  # ranks of the row that speed-up, efficiency and model are relative to
+    compute: Finite  # this and the next two are fractions of the time of all ranks
+    communication: Finite
+    waiting: Finite
+    imbalance: Finite  # by how much the longest compute exceeds the mean, as a fraction
+    base_ranks: Count = 1  # ranks of the row that speed-up and efficiency are relative to
 
 
 @dataclass(frozen=True)
@@ -187,7 +185,6 @@ RANK_COLUMNS = {
     "communication_share": "communication",
     "waiting_share": "waiting",
     "imbalance": "imbalance",
-    "model_ms": "model_ms",
 }
 """Columns of a CSV file that only rows over ranks fill, with their names in `OverRanks`."""
 
@@ -201,13 +198,6 @@ COLUMNS = (
     *("max_abs_diff", "max_rel_diff", "rel_l2_diff", "error_over_bound", "ok"),
 )
 """Columns of a CSV file, in order."""
-
-
-def over_baseline(rows: Sequence[Measurement], name: str | None) -> list[Measurement]:
-    """Return rows with their speed-ups over the implementation `name`, by default `BASELINE`."""
-    baseline = name or BASELINE
-    base = next((row for row in rows if row.implementation == baseline), None)
-    return [replace(row, speedup=None, baseline=baseline).against(base) for row in rows]
 
 
 def exit_status(rows: Sequence[Measurement]) -> int:

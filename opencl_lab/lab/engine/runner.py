@@ -12,9 +12,9 @@ from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.lab.engine.implementations import LONG_MS, Implementation, Workload
 from opencl_lab.lab.engine.ours import OpenCL
 from opencl_lab.lab.engine.request import Point, Request, check_point, where_of
-from opencl_lab.lab.engine.row import Measurement, exit_status, over_baseline
-from opencl_lab.lab.measuring.quiesce import quiesce
-from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS, Rounds
+from opencl_lab.lab.engine.row import Measurement, exit_status
+from opencl_lab.lab.engine.speedups import over_baseline
+from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS, Rounds, quiesce
 from opencl_lab.lab.reference.descriptor import Arrays
 
 CHOSEN = "auto takes it"

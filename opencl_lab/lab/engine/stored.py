@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,45 +19,12 @@ from opencl_lab.lab.measuring.samples import Times
 SCHEMA = "oclab/1"
 LARGEST = 1 << 28  # bytes of a document; larger files were not written by opencl_lab
 LARGEST_SIZE = 1 << 63
-CLOSE = 1e-9  # relative tolerance: the median of two floats may be rounded beyond both
-
 
 TEXTS = ("implementation", "kind", "algorithm", "reason", "note", "peak_note")
-SAME = ("threads", "workers", "calls", "kernel_ms", "transfer_ms", "build_ms", "speedup")
-
-
-@dataclass(frozen=True)
-class _Times:
-    """Times in a document."""
-
-    min: Finite
-    median: Finite
-    max: Finite
-    runs: Count = 1
-    interval: tuple[Finite, Finite] | None = None
-
-    def __post_init__(self) -> None:
-        if not _ordered(0.0, self.min, self.median, self.max):
-            raise ValueError("min, median and max are not in this order")
-        first, last = self.interval or (self.min, self.max)
-        if not _ordered(self.min, first, self.median, last, self.max):
-            raise ValueError("the interval does not lie between min and max, around median")
-
-
-@dataclass(frozen=True)
-class _OverRanks:
-    """What a document says of a row over ranks, with the names of `OverRanks`."""
-
-    compute: Finite
-    communication: Finite
-    waiting: Finite
-    imbalance: Finite
-    sent_bytes: Finite = 0.0
-    latency_us: Finite = 0.0
-    link_gbps: Finite = 0.0
-    model_communication_ms: Finite = 0.0
-    model_ms: Finite | None = None
-    base_ranks: Count = 1
+SAME = (
+    *("threads", "workers", "calls", "kernel_ms", "kernel_times", "transfer_ms", "total_ms"),
+    *("build_ms", "speedup", "over_ranks"),
+)
 
 
 @dataclass(frozen=True)
@@ -80,9 +46,9 @@ class _Row:
     workers: Natural = 1
     calls: Count = 1
     kernel_ms: Finite | None = None
-    kernel_times: _Times | None = None
+    kernel_times: Times | None = None
     transfer_ms: Finite | None = None
-    total_ms: _Times | None = None
+    total_ms: Times | None = None
     build_ms: Finite | None = None
     gflops: Finite | None = None
     gbps: Finite | None = None
@@ -92,7 +58,7 @@ class _Row:
     max_rel_diff: Finite | None = None
     rel_l2_diff: Finite | None = None
     error_over_bound: Finite | None = None
-    over_ranks: _OverRanks | None = None
+    over_ranks: OverRanks | None = None
 
 
 @dataclass(frozen=True)
@@ -217,7 +183,8 @@ def _results_of(path: Path, content: Mapping[str, Any]) -> Results:
 def times_of(row: Mapping[str, Any], name: str) -> Times | None:
     """Return the times of this name in a row of any document; None if they are damaged."""
     try:
-        return _times(typed(_Times | None, row.get(name)))
+        found: Times | None = typed(Times | None, row.get(name))
+        return found
     except ValueError:
         return None
 
@@ -248,23 +215,12 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
         **same,
         status=status,  # type: ignore[arg-type]
         config=read.config if isinstance(read.config, dict) else {},
-        kernel_times=_times(read.kernel_times),
-        total_ms=_times(read.total_ms),
         work=_work(read),
         baseline=read.baseline or BASELINE,
         difference=_difference(read, status),
         peak=read.peak_fraction,
         data="device" if read.data == "device" else "host",
-        over_ranks=None if read.over_ranks is None else OverRanks(**vars(read.over_ranks)),
     )
-
-
-def _times(read: _Times | None) -> Times | None:
-    """Return times; a missing interval is from min to max."""
-    if read is None:
-        return None
-    interval = read.interval or (read.min, read.max)
-    return Times(read.median, read.min, read.max, read.runs, interval)
 
 
 def _difference(read: _Row, status: str) -> Difference | None:
@@ -286,8 +242,3 @@ def _work(read: _Row) -> Work | None:
     if read.total_ms is None or not (flops or nbytes):
         return None
     return Work(flops * read.total_ms.median * 1e6, nbytes * read.total_ms.median * 1e6)
-
-
-def _ordered(*values: float) -> bool:
-    """Return whether values are in ascending order, up to rounding."""
-    return all(one <= two * (1 + CLOSE) for one, two in pairwise(values))

@@ -1,4 +1,4 @@
-"""Sweeps: the points of an operation over sizes or shapes, and the journal of results."""
+"""Sweeps: the points of an operation over sizes, and the journal of results."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec import Struct
 
 from opencl_lab._version import __version__
-from opencl_lab.core.errors import InvalidProblem, OclabError
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.records import typed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.engine.journal import Journal
-from opencl_lab.lab.engine.references import References, names_of
+from opencl_lab.lab.engine.references import References
 from opencl_lab.lab.engine.request import PlannedRuns, Point, Request, check_point, point_of
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.runner import ProgressReport, run_point
 from opencl_lab.lab.engine.stored import measurement_of
 from opencl_lab.lab.engine.timeout_predictor import TimeoutPredictor
 from opencl_lab.lab.operation import Operation
-from opencl_lab.ops.solver import AUTO, Problem
+from opencl_lab.ops.solver import Problem
 
-ALONE: dict[str, Any] = {"runs": (), "repeats": 1, "lenient": True, "baseline": None}
-"""Changes of a request that runs a single reference once."""
 ROWS = ("algorithms", "variants", "against", "threads", "resident")
 """Fields of a request that decide which rows there are."""
 FILE = "unfinished.jsonl"
@@ -81,14 +79,10 @@ class Sweep:
         found: Problem = self.chosen.problem(**self.options_at(size))
         return found
 
-    def request_at(self, size: int) -> Request:
-        """Return the request at a size."""
-        return self.request
-
     def point(self, size: int) -> Point:
         """Return the problem of a size with its request."""
         options, seed = self.options_at(size), self.options["seed"]
-        return point_of(self.chosen, options, seed, self.request_at(size))
+        return point_of(self.chosen, options, seed, self.request)
 
     @cached_property
     def planned(self) -> dict[int, PlannedRuns]:
@@ -124,15 +118,7 @@ class Sweep:
 
     def timeout_predictor(self, seconds: float | None) -> TimeoutPredictor:
         """Return the predictor of references that are too slow for a size."""
-
-        def trial(size: int, reference: str) -> Sequence[Measurement]:
-            point = self.point(size).asking(against=[reference], **ALONE)
-            try:
-                return run_point(point, device=self.selection.device).measurements
-            except OclabError:  # the measurement itself reports it
-                return ()
-
-        return TimeoutPredictor(self.chosen, self.references, self.problem, trial, seconds)
+        return TimeoutPredictor(self.chosen, self.references, self.problem, seconds)
 
     def about(self, sizes: Sequence[Any] | None = None) -> dict[str, Any]:
         """Return the facts that decide which problems and implementations have rows."""
@@ -169,49 +155,6 @@ class Sweep:
                 work = self.problem(size).work
                 found[size] = [replace(row, work=work) for row in rows]
         return found
-
-
-Shape: TypeAlias = tuple[int, ...]
-
-
-def shape_text(shape: Shape) -> str:
-    """Return a shape as text, such as ``4096 x 8 x 4096``."""
-    return " x ".join(map(str, shape))
-
-
-@dataclass(frozen=True)
-class ShapeSweep(Sweep):
-    """A sweep over shapes; a size is the index of a shape."""
-
-    shapes: Sequence[Shape] = ()
-
-    def label(self, size: int) -> str:
-        """Return a shape for sentences."""
-        return shape_text(self.shapes[size])
-
-    def named(self, size: int) -> dict[str, int]:
-        """Return a shape by the names of its options."""
-        return dict(zip(self.chosen.shape_options, self.shapes[size], strict=True))
-
-    def request_at(self, size: int) -> Request:
-        """Return the request: ``auto``, and the named algorithms that support the shape."""
-        problem, device = self.problem(size), self.selection.device
-        names = names_of(self.request.algorithms)
-        if names == ["all"]:
-            names = list(self.chosen.solver.promising(problem, device))
-        able = [name for name in names if name != AUTO and self._takes(name, problem)]
-        return replace(self.request, algorithms=[AUTO, *able])
-
-    def _takes(self, name: str, problem: Any) -> bool:
-        """Return whether an algorithm, or a choice such as ``hybrid``, supports a shape."""
-        if name in self.chosen.choices:
-            return True
-        return self.chosen.algorithm(name).supports(problem, self.selection.device) is None
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """All that the rows of a shape depend on, except its problem."""
-        return {**super().identity, "shapes": [list(shape) for shape in self.shapes]}
 
 
 class _Measured(Struct):

@@ -52,7 +52,7 @@ class Start:
     gpu_state: dict[str, Any] | None
 
 
-def begin(device: Device, earlier: load.Sample) -> Start:
+def begin(device: Device, earlier: load.Counters) -> Start:
     """Return the state of the machine now, before `device` is measured.
 
     `earlier` is from the start of this process, whose own load does not count.

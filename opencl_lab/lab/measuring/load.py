@@ -26,7 +26,7 @@ QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota
 
 
 @dataclass(frozen=True)
-class Sample:
+class Counters:
     """The counters at one time, all in seconds."""
 
     time: float
@@ -37,11 +37,11 @@ class Sample:
     """Processor time of this process and of its children that have ended."""
 
 
-def sample() -> Sample:
+def sample() -> Counters:
     """Return the counters now."""
     used = os.times()
     own = used.user + used.system + used.children_user + used.children_system
-    return Sample(time.monotonic(), _working(), own)
+    return Counters(time.monotonic(), _working(), own)
 
 
 def _working() -> float | None:
@@ -64,7 +64,7 @@ def load_average() -> list[float] | None:
     return None
 
 
-def busy(before: Sample, now: Sample) -> str:
+def busy(before: Counters, now: Counters) -> str:
     """Return in words that other processes use the processors; empty if they do not.
 
     Their time is the processors' busy time between two samples less that of this process. Where

@@ -6,27 +6,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from statistics import median
 from typing import Any
+
+from opencl_lab.core.records import Count, Finite
+
+CLOSE = 1e-9  # relative tolerance: the median of two floats may be rounded beyond both
 
 
 @dataclass(frozen=True)
 class Times:
-    """Median, minimum and maximum of samples, in milliseconds.
+    """Median, minimum and maximum of samples, in milliseconds; also as documents have them.
 
     `interval` is the confidence interval of the median, see `interval_of_median`; by default it
     goes from the minimum to the maximum.
     """
 
-    median: float
-    min: float
-    max: float
-    runs: int
-    interval: tuple[float, float] = field(default=(0.0, 0.0), compare=False)
+    median: Finite
+    min: Finite
+    max: Finite
+    runs: Count = 1
+    interval: tuple[Finite, Finite] = field(default=(0.0, 0.0), compare=False)
 
     def __post_init__(self) -> None:
         if not any(self.interval):
             object.__setattr__(self, "interval", (self.min, self.max))
+        if not _ordered(0.0, self.min, self.median, self.max):
+            raise ValueError("min, median and max are not in this order")
+        if not _ordered(self.min, self.interval[0], self.median, self.interval[1], self.max):
+            raise ValueError("the interval does not lie between min and max, around median")
 
     @classmethod
     def of(cls, samples: Sequence[float]) -> Times:
@@ -73,3 +82,8 @@ def _left_out(count: int, alpha: float) -> int:
         tail += ways
         ways = ways * (count - left_out) // (left_out + 1)
     return left_out
+
+
+def _ordered(*values: float) -> bool:
+    """Return whether values are in ascending order, up to rounding."""
+    return all(one <= two * (1 + CLOSE) for one, two in pairwise(values))

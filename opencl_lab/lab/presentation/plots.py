@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opencl_lab.core.wording import counted, plain
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.row import Measurement, Series
+from opencl_lab.lab.engine.speedups import with_base
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.operation import Curves
 from opencl_lab.lab.presentation.drawing import (
@@ -19,7 +20,6 @@ from opencl_lab.lab.presentation.drawing import (
     set_title,
     written_figure,
 )
-from opencl_lab.lab.presentation.speedups import Series, with_base
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -213,7 +213,7 @@ PHASES = {"compute": OPENCL, "communication": OTHER, "waiting": "0.8"}
 
 
 def plot_ranks(target: Target, rows: Sequence[Measurement], title: str) -> None:
-    """Draw a bar for each number of ranks: the median time in its shares, and the model's time."""
+    """Draw a bar for each number of ranks: the median time in its shares."""
 
     def draw(axes: Axes) -> None:
         places = range(len(rows))
@@ -226,10 +226,6 @@ def plot_ranks(target: Target, rows: Sequence[Measurement], title: str) -> None:
             ]
             axes.bar(places, parts, 0.5, bottom=below, color=colour, label=name)
             below = [start + part for start, part in zip(below, parts, strict=True)]
-        shares = [row.over_ranks for row in rows]
-        model = [(x, one.model_ms) for x, one in enumerate(shares) if one and one.model_ms]
-        left, right = [x - 0.35 for x, _ in model], [x + 0.35 for x, _ in model]
-        axes.hlines([y for _, y in model], left, right, "k", "--", label="model")
         spread = [[x.median - x.min for x in times], [x.max - x.median for x in times]]
         medians = [time.median for time in times]
         axes.errorbar(places, medians, spread, fmt="none", ecolor="0.3", elinewidth=1, capsize=3)

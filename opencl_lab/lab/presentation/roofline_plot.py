@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.row import Measurement, Series
 from opencl_lab.lab.measuring.roofline import Peaks, rate_text
 from opencl_lab.lab.presentation.drawing import (
     Target,
@@ -16,7 +16,6 @@ from opencl_lab.lab.presentation.drawing import (
     set_title,
 )
 from opencl_lab.lab.presentation.plots import WIDTH, styles
-from opencl_lab.lab.presentation.speedups import Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

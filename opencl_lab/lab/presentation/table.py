@@ -16,10 +16,10 @@ from rich.text import Text
 
 from opencl_lab.core.paths import write_target
 from opencl_lab.lab.engine.row import COLUMNS, Measurement
+from opencl_lab.lab.engine.speedups import with_base
 from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.screen import Screen
-from opencl_lab.lab.presentation.speedups import with_base
 
 OPTIONAL_COLUMNS = (
     *("imbalance", "min..max", "transfer ms", "error/bound", "kernel % peak", "kernel ms"),
@@ -233,7 +233,6 @@ def measured_columns(
         "comm.": _share("communication"),
         "waiting": _share("waiting"),
         "imbalance": _share("imbalance"),
-        "model ms": lambda row: number_cell(row.over_ranks.model_ms if row.over_ranks else None),
         "error/bound": lambda row: number_cell(
             row.difference.error_over_bound if row.difference else None, 2
         ),

@@ -184,9 +184,6 @@ class Calls:
     over_ranks: Callable[[Any, Mapping[str, Any]], OurCall] | None = None
     """``over_ranks(problem, arrays)`` returns the call of `opencl_lab.distributed` on the whole
     arrays, which are distributed before. InvalidProblem is raised if there is none."""
-    sent: Callable[[Any, int], tuple[float, float]] = lambda problem, ranks: (0, 0)
-    """``sent(problem, ranks)`` returns how many messages each rank sends in that call, and how many
-    bytes, for a model: about as many."""
     cost: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     """For peers that may be very slow, as in a `CReference`."""
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays

@@ -12,7 +12,8 @@ from typing import Any
 
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.crossings import crossovers, verdict
-from opencl_lab.lab.engine.row import Measurement, Side
+from opencl_lab.lab.engine.row import Measurement, Series, Side
+from opencl_lab.lab.engine.speedups import ONE_WORKER, by_workers, over_ranks, with_base
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.presentation.plots import (
     plot_comparison,
@@ -23,7 +24,6 @@ from opencl_lab.lab.presentation.plots import (
     plot_times,
 )
 from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.lab.presentation.speedups import ONE_WORKER, Series, by_workers, with_base
 from opencl_lab.lab.presentation.table import (
     Cell,
     CellTable,
@@ -34,7 +34,6 @@ from opencl_lab.lab.presentation.table import (
     ratio_text,
 )
 from opencl_lab.lab.report.documents import Sweep, options_text
-from opencl_lab.lab.studies.over_ranks import over_ranks
 
 MOST_SIZES, MOST_OTHERS = 4, 6  # columns and rows of a table of ratios
 MOST_BARS, MOST_LINES = 30, 16  # of a plot that can be read; tables have all rows
@@ -290,7 +289,7 @@ def _of_workers(rows: Sequence[Measurement], where: str) -> list[Picture]:
 
 
 def _of_ranks(rows: Sequence[Measurement], where: str) -> list[Picture]:
-    """Draw where the time of rows over ranks goes, and the model, if there are several."""
+    """Draw where the time of rows over ranks goes, if there are several."""
     found = over_ranks(rows)
-    caption = f"Where the time goes, and the time of the model{where}"
+    caption = f"Where the time goes{where}"
     return [picture_of(caption, plot_ranks, rows=found, title="")] * (len(found) > 1)

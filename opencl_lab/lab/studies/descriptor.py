@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from math import prod
-from types import MappingProxyType
 from typing import Any, TypeAlias
-
-from msgspec import Struct
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.engine.request import AlgorithmRun
@@ -26,8 +22,8 @@ def sizes(name: str, small: Sequence[int], full: Sequence[int]) -> Points:
 
 
 @dataclass(frozen=True)
-class Point:
-    """Options of one problem of a sweep."""
+class StudyPoint:
+    """The options of a problem that vary in a sweep."""
 
     options: Mapping[str, Any]
 
@@ -47,11 +43,11 @@ class Part:
     name: str  # for titles and files; parts for different kinds of devices may share it
     operation: str
     points: Points
-    runs: Sequence[AlgorithmRun]
+    runs: Sequence[AlgorithmRun] = ()
     """Our algorithms; those that the device cannot run are left out, with a note."""
-    against: str | Sequence[str]
+    against: str | Sequence[str] = ()
     """References; missing or slow ones get a row that says so."""
-    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, Any] = field(default_factory=dict)
     """Options that do not vary."""
     workers: tuple[int, ...] = ()
     """Numbers of threads or ranks of references, with a row each; empty: all processors."""
@@ -59,22 +55,28 @@ class Part:
     resident: bool = False  # whether it works on device data
     ranks: tuple[int, ...] = ()
     """Numbers of ranks of MPI, with a job for each, instead of `runs` and `against`."""
-    grown: Callable[[Mapping[str, Any], int], Mapping[str, Any]] = lambda options, ranks: options
-    """``grown(options, ranks)`` returns the options of the problem that so many ranks share."""
+    grows: tuple[str, float] | None = None
+    """The option that grows with the ranks, and by which power of their number."""
 
     @property
     def axis(self) -> str:
         """What the sizes are: a name, or ``m x n x k`` for their product."""
-        return " x ".join(next(chain.from_iterable(self.points.values())))
+        return " x ".join(next(points[0] for points in self.points.values() if points))
 
     @property
     def label(self) -> str:
         """Its name, with the kinds of devices that it is for."""
         return f"{self.name} ({'/'.join(self.kinds)})" if self.kinds else self.name
 
-    def points_at(self, scale: str) -> list[Point]:
+    def points_at(self, scale: str) -> list[StudyPoint]:
         """Return the problems of a scale."""
-        return [Point(options) for options in self.points[scale]]
+        return [StudyPoint(options) for options in self.points[scale]]
+
+    def shared_by(self, ranks: int, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of the problem that so many ranks share."""
+        name, power = self.grows or ("", 0.0)
+        grown = {name: round(options[name] * ranks**power)} if name else {}
+        return {**self.options, **options, **grown}
 
 
 @dataclass
@@ -82,7 +84,7 @@ class PartResult:
     """The measured rows of a part by points; `notes` says what was left out."""
 
     part: Part
-    rows: list[tuple[Point, Sequence[Measurement]]] = field(default_factory=list)
+    rows: list[tuple[StudyPoint, Sequence[Measurement]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -91,22 +93,12 @@ class PartResult:
         return sorted(((point.size, rows) for point, rows in self.rows), key=lambda item: item[0])
 
 
-class Machine(Struct, frozen=True, forbid_unknown_fields=True):
-    """Facts that answers need besides the rows; stored with them, to answer again."""
-
-    local_memory: int = 0  # bytes available to a work-group
-    own_local_memory: bool = False  # whether local memory is dedicated
-    cache_bytes: int = 0  # as reported by the driver
-    copy_bytes: float | None = None  # in a second, as `oclab doctor` has measured it
-    processors: int = 1  # that threads and ranks may use
-
-
 @dataclass(frozen=True)
 class Question:
     """A question about the rows, and the function that answers it in sentences."""
 
     text: str
-    answer: Callable[[Sequence[PartResult], Machine], list[str]]
+    answer: Callable[[Sequence[PartResult]], list[str]]
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,41 @@
-"""The outcome of a study: rows, answers, missing points; as document, tables and text."""
+"""The outcome of a study: rows, answers, missing points; as document, tables, text and plots."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from rich.table import Table
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.records import as_json
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.engine.row import Measurement, first_failure
+from opencl_lab.lab.engine.speedups import ONE_WORKER, by_workers, over_ranks, with_base
+from opencl_lab.lab.engine.stored import Results
+from opencl_lab.lab.presentation.plots import (
+    plot_ranks,
+    plot_speedup,
+    plot_throughput,
+    plot_times,
+)
 from opencl_lab.lab.presentation.table import comparison_table
-from opencl_lab.lab.studies.descriptor import Machine, Part, PartResult, Point, Study
-from opencl_lab.lab.studies.plots import Draw, plots_of
+from opencl_lab.lab.studies.catalogue import STUDIES
+from opencl_lab.lab.studies.descriptor import SCALES, Part, PartResult, Study, StudyPoint
 
 INTERRUPTED = "it was interrupted"
-FILE_WIDTH = 160  # of tables in text files
+PLOTS = ("time", "speedup", "throughput", "workers", "ranks")
+"""The plots of a part, which are the ends of the names of their files."""
+Draw: TypeAlias = Callable[[Path], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """The outcome of a study: its rows, and the answers from them."""
 
     study: Study
@@ -32,12 +45,11 @@ class Outcome:
     parts: Sequence[PartResult]  # those with at least one measured point
     seconds: float  # duration
     stopped: str = ""  # why it ended early, such as `INTERRUPTED`; empty if it did not
-    machine: Machine = field(default_factory=Machine)
 
     @property
     def answers(self) -> list[tuple[str, list[str]]]:
         """The questions and their answers."""
-        return [(q.text, q.answer(self.parts, self.machine)) for q in self.study.questions]
+        return [(question.text, question.answer(self.parts)) for question in self.study.questions]
 
     @property
     def rows(self) -> Iterator[tuple[dict[str, Any], Measurement]]:
@@ -48,7 +60,7 @@ class Outcome:
                 yield from ((before, row) for row in rows)
 
     @property
-    def missing(self) -> list[tuple[Part, Point]]:
+    def missing(self) -> list[tuple[Part, StudyPoint]]:
         """The points that were not measured."""
         measured = {
             (result.part.label, str(point)) for result in self.parts for point, _ in result.rows
@@ -70,10 +82,11 @@ class Outcome:
         """Functions that draw the plots, by the names of their files; none after an interrupt."""
         if self.stopped == INTERRUPTED:
             return {}
-        drawn: dict[str, Draw] = {}
-        for result in self.parts:
-            drawn.update(plots_of(result, f"{self._title(result.part)} on {self.device}"))
-        return drawn
+        return {
+            f"{result.part.name}-{kind}.png": draw
+            for result in self.parts
+            for kind, draw in _plots_of(result, f"{self._title(result.part)} on {self.device}")
+        }
 
     @property
     def status(self) -> int:
@@ -95,7 +108,6 @@ class Outcome:
             "stopped": self.stopped if missing else "",
             "missing": [{"part": part.name, **point.options} for part, point in missing],
             "seconds": round(self.seconds, 3),
-            "machine": as_json(self.machine),
             "answers": [{"question": text, "answer": answer} for text, answer in self.answers],
             "notes": self.notes,
             "crossovers": [
@@ -116,8 +128,7 @@ class Outcome:
     def summary(self) -> str:
         """Return the answers as text."""
         lines = [f"{self.study.name} ({self.scale}): {self.study.shows}", str(self.device)]
-        if self.seconds:  # older documents do not say
-            lines.append(f"measured in {duration(self.seconds)}")
+        lines.append(f"measured in {duration(self.seconds)}")
         if self.missing:
             lines += ["", "This study is not complete.", *(f"  {line}" for line in self.gaps)]
         for question, answer in self.answers:
@@ -138,3 +149,66 @@ class Outcome:
         return ended + [
             f"Not measured: {name} at {'; '.join(where)}." for name, where in points.items()
         ]
+
+
+def stored_outcome(results: Results) -> StudyOutcome:
+    """Return the outcome in a document of `oclab study`; its questions are answered again.
+
+    Points that the study no longer has are left out, and new ones are missing. InvalidProblem is
+    raised for another document.
+    """
+    content, known = results.content, results.device
+    study = STUDIES.get(str(content.get("study")))
+    if results.command != "study" or study is None or content.get("scale") not in SCALES:
+        raise InvalidProblem(f"{results.path} is no document of a study")
+    more = {name: str(known[name]) for name in ("platform", "driver")}
+    device = Device(known["name"], known["kind"], **more)  # type: ignore[arg-type]
+    parts = []
+    for part in study.parts_on(device):
+        found = PartResult(part)
+        for point in part.points_at(content["scale"]):
+            wanted = {"part": part.name, **point.options}.items()
+            rows = [row.measurement for row in results.rows if wanted <= row.leading.items()]
+            found.rows += [(point, rows)] * bool(rows)
+        parts += [found] * bool(found.rows)
+    for found in parts[:1]:
+        found.notes += map(str, content.get("notes") or ())
+    seed, seconds = content.get("seed") or 0, content.get("seconds") or 0.0
+    stopped = content.get("stopped") or ""
+    return StudyOutcome(study, content["scale"], seed, device, parts, seconds, stopped)
+
+
+def _plots_of(result: PartResult, title: str) -> Iterator[tuple[str, Draw]]:
+    """Yield the kinds of the plots of a part, and functions that draw them.
+
+    Throughput replaces the speed-up if the baseline was not measured.
+    """
+    part, series = result.part, result.series
+    if part.ranks:
+        measured = [(point, over_ranks(rows)) for point, rows in result.rows]
+        for point, ranks in [item for item in measured if item[1]][-1:]:
+            yield "ranks", partial(plot_ranks, rows=ranks, title=f"{title}, {point}")
+        return
+    over: dict[str, Any] = {"series": series, "size_name": part.axis, "title": title}
+    yield "time", partial(plot_times, **over)
+    if any(row.speedup for _, rows in series for row in rows):
+        yield "speedup", partial(plot_speedup, **over, baseline=", ".join(with_base(series)[1]))
+    else:
+        yield "throughput", partial(plot_throughput, **over)
+    several = [(point, found) for point, rows in result.rows if (found := by_workers(rows))]
+    for point, workers in several[-1:]:
+        over = {"series": workers, "size_name": "workers", "title": f"{title}, {point}"}
+        yield "workers", partial(plot_speedup, **over, baseline=ONE_WORKER)
+
+
+def remove_plots(study: Study, folder: Path) -> None:
+    """Remove the plots of an earlier run of this study; InvalidProblem if one cannot be removed."""
+    for name in (f"{part.name}-{kind}.png" for part in study.parts for kind in PLOTS):
+        try:
+            with suppress(FileNotFoundError):
+                (folder / name).unlink()
+        except OSError as error:
+            where = folder / name
+            raise InvalidProblem(
+                f"cannot remove {where}, a plot of an earlier run: {error.strerror or error}"
+            ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from opencl_lab.core.device import Device
@@ -13,11 +13,12 @@ from opencl_lab.drivers.discovery import devices
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.engine.explore import Exploration, Limits, Stopped, grid
 from opencl_lab.lab.engine.rank_jobs import JobRows, RankJobs
-from opencl_lab.lab.engine.request import AlgorithmRun, Point, Request, check_point, point_of
-from opencl_lab.lab.engine.row import Measurement, over_baseline
+from opencl_lab.lab.engine.request import AlgorithmRun, Request, check_point, point_of
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.runner import ProgressReport, one_of, run_point
+from opencl_lab.lab.engine.speedups import over_baseline
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.lab.studies.descriptor import PartResult, Study
+from opencl_lab.lab.studies.descriptor import Part, PartResult, Study
 
 REPEATS = 5
 POINT_SECONDS = 20.0
@@ -45,111 +46,92 @@ def ranks_of_scale(ranks: tuple[int, ...], scale: str, device: Device) -> tuple[
     return tuple(n for n in (2**i for i in range(most.bit_length())) if n <= most)
 
 
-def run_study(
-    study: Study,
-    scale: str,
-    device: Device,
-    *,
-    seed: int = 0,
-    repeats: int | None = None,
-    time_limit: float | None = None,
-    baseline: str | None = None,
-    asked: str | None = None,
-    progress: ProgressReport = lambda done, total, label: None,
-) -> tuple[list[PartResult], Stopped]:
-    """Run a study; return the parts with measured points, and why it ended.
-
-    `time_limit` is in seconds; remaining parts share the remaining time evenly. A part whose share
-    is used up ends with the points that it has, and its current point is given up before the next
-    run. Speed-ups are over `baseline`, if it was measured, instead of ``c:seq``. Jobs over ranks
-    get `asked`, the device as a user named it. An `OclabError` means that the device cannot be
-    used; failures of single rows are in their status.
-    """
-    parts = study.parts_on(device)
-    counts = [len(part.points[scale]) for part in parts]
-    whole = Limits(time_limit=time_limit)
-    found: list[PartResult] = []
-    ended: Stopped = "complete"
-    jobs: JobRows = {}
-    for index, part in enumerate(parts):
-        share = None if time_limit is None else whole.left / (len(parts) - index)
-        run = _PartRun(
-            PartResult(part), scale, device, seed, repeats, baseline, Limits(None, share), asked
-        )
-        stopped = run.explore(progress, sum(counts[:index]), sum(counts), jobs)
-        found += [run.result] * bool(run.result.rows)
-        if stopped != "complete":
-            ended = stopped
-        if stopped == "interrupted":
-            break
-    return found, ended
-
-
 @dataclass(frozen=True)
-class _PartRun:
-    """A part of a study, and its time limit."""
+class StudyRun:
+    """How a study is run; speed-ups are over `baseline`, if it was measured.
 
-    result: PartResult
+    With a number of `repeats` only the time limit ends the samples of a point.
+    """
+
     scale: str
     device: Device
-    seed: int
-    repeats: int | None
-    baseline: str | None
-    limits: Limits
-    asked: str | None = None  # the device as a user named it, for jobs over ranks
+    seed: int = 0
+    repeats: int | None = None
+    baseline: str | None = None
+    asked: str | None = None
+    """The device as a user named it, for jobs over ranks."""
+    progress: ProgressReport = lambda done, total, label: None
+    jobs: JobRows = field(default_factory=dict)
+    """Rows of jobs over ranks, which parts may share."""
 
-    def explore(self, progress: ProgressReport, before: int, points: int, jobs: JobRows) -> Stopped:
-        """Measure the points of the part into its result; `before` is for the progress.
+    def run(
+        self, study: Study, time_limit: float | None = None
+    ) -> tuple[list[PartResult], Stopped]:
+        """Measure a study; return the parts with measured points, and why it ended.
 
-        `jobs` are rows that other parts may share.
+        Remaining parts share the remaining time evenly, in seconds. A part whose share is used up
+        ends with the points that it has, and its current point is given up before the next run.
+        An `OclabError` means that the device cannot be used; failures of single rows are in their
+        status.
         """
-        part, rows = self.result.part, self.result.rows
+        parts = study.parts_on(self.device)
+        counts = [len(part.points[self.scale]) for part in parts]
+        whole = Limits(time_limit=time_limit)
+        found: list[PartResult] = []
+        ended: Stopped = "complete"
+        for index, part in enumerate(parts):
+            share = None if time_limit is None else whole.left / (len(parts) - index)
+            result = PartResult(part)
+            before = sum(counts[:index])
+            stopped = self._measure(result, Limits(None, share), before, sum(counts))
+            found += [result] * bool(result.rows)
+            if stopped != "complete":
+                ended = stopped
+            if stopped == "interrupted":
+                break
+        return found, ended
+
+    def _measure(self, result: PartResult, limits: Limits, before: int, count: int) -> Stopped:
+        """Measure the points of a part into its result; `before` of `count` are done."""
+        part = result.part
         places = part.points_at(self.scale)
 
         def measure(number: int) -> Sequence[Measurement]:
             label = f"{part.name}, {places[number]}"
-            report = one_of(progress, before + number, points, label)
+            report = one_of(self.progress, before + number, count, label)
 
             def step(done: int, total: int, label: str) -> None:
-                self.limits.check_time()
+                limits.check_time()
                 report(done, total, label)
 
+            options = places[number].options
             if part.ranks:
-                return self._jobs(places[number].options, jobs).rows(step)
-            point, notes = self._point(places[number].options)
-            self.result.notes.extend(f"{places[number]}: {note}" for note in notes)
-            return run_point(point, device=self.device, progress=step).measurements
+                return self._over_ranks(part, options).rows(step)
+            request = self._request(part, limits.left)
+            chosen = get_operation(part.operation)
+            point = point_of(chosen, {**part.options, **options}, self.seed, request)
+            runs: list[AlgorithmRun] = []
+            for run in part.runs:
+                try:
+                    check_point(point.asking(runs=[run]), self.device)
+                    runs.append(run)
+                except (InvalidConfig, InvalidProblem) as error:
+                    note = f"{places[number]}: {run[0]} is left out: {error.sentence}"
+                    result.notes.append(note)
+            asked = point.asking(runs=runs)
+            return run_point(asked, device=self.device, progress=step).measurements
 
-        def told(number: int, found: Sequence[Measurement]) -> None:
-            if any(row.implementation == self.baseline and row.ok for row in found):
-                found = over_baseline(found, self.baseline)
-            rows.append((places[number], found))
+        def told(number: int, rows: Sequence[Measurement]) -> None:
+            if any(row.implementation == self.baseline and row.ok for row in rows):
+                rows = over_baseline(rows, self.baseline)
+            result.rows.append((places[number], rows))
 
-        return Exploration(measure, told=told, limits=self.limits).run(grid(range(len(places))))
+        return Exploration(measure, told=told, limits=limits).run(grid(range(len(places))))
 
-    def _jobs(self, options: Mapping[str, int], known: JobRows) -> RankJobs:
-        """Return the jobs of a point."""
-        part, chosen = self.result.part, get_operation(self.result.part.operation)
-
-        def on(ranks: int) -> dict[str, Any]:
-            return chosen.with_defaults({**part.options, **part.grown(options, ranks)})
-
-        counts = ranks_of_scale(part.ranks, self.scale, self.device)
-        repeats = self.repeats or REPEATS
-        return RankJobs(chosen, counts, on, self.seed, repeats, self.asked, known=known)
-
-    def _point(self, options: Mapping[str, int]) -> tuple[Point, list[str]]:
-        """Return the point to run, and notes on what is left out there."""
-        part = self.result.part
-        every = {**part.options, **options}
-        point = point_of(get_operation(part.operation), every, self.seed, self._request())
-        able, notes = _able(point, part.runs, self.device)
-        return point.asking(runs=able), notes
-
-    def _request(self) -> Request:
-        """Return the request; with a given number of samples only the remaining time limits it."""
-        part, most = self.result.part, POINT_SECONDS if self.repeats is None else math.inf
-        budget = max(LEAST_SECONDS, min(self.limits.left, most))
+    def _request(self, part: Part, seconds: float) -> Request:
+        """Return the request of a point, for which so many seconds are left."""
+        most = POINT_SECONDS if self.repeats is None else math.inf
+        budget = max(LEAST_SECONDS, min(seconds, most))
         return Request(
             against=part.against,
             threads=workers_of_scale(part.workers, self.scale),
@@ -159,17 +141,13 @@ class _PartRun:
             lenient=True,
         )
 
+    def _over_ranks(self, part: Part, options: Mapping[str, int]) -> RankJobs:
+        """Return the jobs of a point."""
+        chosen = get_operation(part.operation)
+        ranks = ranks_of_scale(part.ranks, self.scale, self.device)
 
-def _able(
-    point: Point, runs: Sequence[AlgorithmRun], device: Device
-) -> tuple[list[AlgorithmRun], list[str]]:
-    """Return the runs that the device supports, and a note on each of the others."""
-    able, notes = [], []
-    for run in runs:
-        try:
-            check_point(point.asking(runs=[run]), device)
-        except (InvalidConfig, InvalidProblem) as error:
-            notes.append(f"{run[0]} is left out: {error.sentence}")
-        else:
-            able.append(run)
-    return able, notes
+        def on(count: int) -> dict[str, Any]:
+            return chosen.with_defaults(part.shared_by(count, options))
+
+        repeats = self.repeats or REPEATS
+        return RankJobs(chosen, ranks, on, self.seed, repeats, self.asked, known=self.jobs)

@@ -47,7 +47,9 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
                 axes.set_ylabel("kernel time, ms", fontsize=8)
             else:
                 axes.tick_params(which="both", labelleft=False)
-        legend_below(convergence, ["bars: the best of each value"] if names else [])
+        if names:
+            convergence.plot([], [], " ", label="bars: the best of each value")
+        legend_below(convergence)
 
 
 def _draw_convergence(axes: Axes, result: TuneResult) -> None:

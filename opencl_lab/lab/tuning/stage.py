@@ -10,8 +10,7 @@ import numpy as np
 from opencl_lab.core.errors import BuildError, InvalidConfig
 from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.row import Status
-from opencl_lab.lab.measuring.fingerprint import Fingerprints
-from opencl_lab.lab.measuring.guarded import Guarded
+from opencl_lab.lab.measuring.guarded import Fingerprints, Guarded
 from opencl_lab.lab.measuring.poison import POISON
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.tuning.task import TuningTask

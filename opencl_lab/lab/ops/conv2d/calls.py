@@ -27,14 +27,6 @@ def _over_ranks(problem: Conv2dProblem, arrays: Mapping[str, Any]) -> OurCall:
     return OurCall(distributed.conv2d, call.arrays, options)
 
 
-def _sent(problem: Conv2dProblem, ranks: int) -> tuple[float, float]:
-    """Return what a rank between two others sends: the rows under the filter, but for one."""
-    if problem.batch >= ranks:  # whole images
-        return 0, 0
-    row = problem.width * problem.channels * problem.dtype.itemsize
-    return min(2, ranks - 1), (problem.filter_height - 1) * row * min(2, ranks - 1) / 2
-
-
 def _scipy(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
     return scipy_conv2d(problem, dict(arrays), 1)["result"]
 
@@ -48,5 +40,4 @@ CALLS = Calls(
     {"scipy": _scipy, "opencv": _opencv, "torch": torch_sums, "cupy": cupy_sums},
     ("image",),
     over_ranks=_over_ranks,
-    sent=_sent,
 )

@@ -58,16 +58,6 @@ def _over_ranks(problem: DftProblem, arrays: Mapping[str, Any]) -> OurCall:
     return OurCall(_function(problem, distributed.fft), (whole,), {"norm": norm, **length})
 
 
-def _sent(problem: DftProblem, ranks: int) -> tuple[float, float]:
-    """Return what a rank sends: its part of one row three times, of whole rows nothing.
-
-    Where there are fewer rows than ranks, rows are cut, made whole, and cut again.
-    """
-    times = 3 if problem.batch == 1 else 2 * (problem.batch < ranks)
-    numbers = problem.count * problem.n / ranks * (1 - 1 / ranks)
-    return times * (ranks - 1), times * numbers * problem.dtype.itemsize
-
-
 def _transform(problem: DftProblem, module: Any, arrays: Mapping[str, Any], **options: Any) -> Any:
     function = _function(problem, module)
     return function(arrays["signal"], problem.n, AXIS, norm=_norm(problem), **options)
@@ -150,5 +140,4 @@ CALLS = Calls(
     algorithm="fft",
     shaped=_shaped,
     over_ranks=_over_ranks,
-    sent=_sent,
 )

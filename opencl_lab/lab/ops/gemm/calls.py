@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,8 +15,6 @@ from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.runtime.call import Call
 
-PANEL = 1024
-"""Rows of B that the ranks broadcast at once."""
 OPTIONS = ("alpha", "beta", "precision")
 CLBLAST_OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "conj_a", "conj_b")
 
@@ -54,14 +51,6 @@ def _over_ranks(problem: GemmProblem, arrays: Mapping[str, Any]) -> OurCall:
     return OurCall(distributed.gemm, call.arrays, {name: call.options[name] for name in names})
 
 
-def _sent(problem: GemmProblem, ranks: int) -> tuple[float, float]:
-    """Return what the ranks of the best grid send: parts of B alone, or of both factors."""
-    m, n, k = problem.m, problem.n, problem.k
-    numbers = min(k * n * (1 - 1 / ranks), (m * k + k * n) / math.sqrt(ranks))
-    panels = max(ranks, math.ceil(k / PANEL))
-    return panels * math.log2(ranks), numbers * problem.dtype.itemsize
-
-
 def _clblast(problem: GemmProblem, there: OnClblast, arrays: Mapping[str, Any]) -> Any:
     """Return a new result; CLBlast overwrites C, so C is copied if it is read."""
     check_plain(problem, "CLBlast", stacks=True, numbers="fc")
@@ -84,5 +73,4 @@ CALLS = Calls(
     {"numpy": array_product, "torch": torch_product, "cupy": array_product, "clblast": _clblast},
     ("a", "b", "c", "bias"),
     over_ranks=_over_ranks,
-    sent=_sent,
 )

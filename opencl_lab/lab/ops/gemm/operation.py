@@ -142,8 +142,6 @@ class Gemm(Operation[GemmProblem]):
             (283, {"alpha": -0.5, "beta": 1.5}),
         )
     )
-    shape_options = ("m", "n", "k")
-    shapes = SHAPES
     inputs = ("a", "b")
     output = "result"
     references = (

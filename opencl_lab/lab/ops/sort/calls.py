@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,8 +16,6 @@ from opencl_lab.ops.sort.functions import sort
 from opencl_lab.ops.sort.problem import SortProblem
 
 NAN = "nan"
-OTHER_ROUNDS = 4
-"""Sums over all ranks besides those that find the cuts."""
 
 
 def _ours(problem: SortProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
@@ -32,13 +29,6 @@ def _over_ranks(problem: SortProblem, arrays: Mapping[str, Any]) -> OurCall:
     return OurCall(
         distributed.sort, (arrays["keys"].reshape(-1),), {"descending": problem.descending}
     )
-
-
-def _sent(problem: SortProblem, ranks: int) -> tuple[float, float]:
-    """Return what a rank sends: counts in each round of the search for the cuts, then its keys."""
-    rounds = problem.dtype.itemsize + OTHER_ROUNDS  # a byte of the cuts in each
-    keys = problem.n / ranks * (1 - 1 / ranks)
-    return rounds * math.log2(ranks) + ranks - 1, keys * problem.dtype.itemsize
 
 
 def _array_module(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
@@ -67,5 +57,4 @@ CALLS = Calls(
     ("keys",),
     shaped=_shaped,
     over_ranks=_over_ranks,
-    sent=_sent,
 )

@@ -17,7 +17,6 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.memory import host_memory
 from opencl_lab.core.paths import check_target, write_target
 from opencl_lab.core.wording import size_text
-from opencl_lab.lab.file_jobs import FileResult
 from opencl_lab.lab.files import NpyFile, scratch_file
 from opencl_lab.lab.operation import axis_of
 from opencl_lab.lab.ops.sort.check import find_fault
@@ -33,6 +32,21 @@ HEADER = 1 << 12
 
 class _Wrong(Exception):
     """The result is wrong, and is deleted."""
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """The result of sorting a file in parts."""
+
+    seconds: float
+    """Duration, with reading and writing but without building kernels."""
+    check_seconds: float
+    """Duration of the check that followed."""
+    stages: Mapping[str, float]
+    """Seconds of the stages ``read``, ``work`` and ``write``, which overlap, of ``kernels`` by
+    events, and of ``build``, which comes before them."""
+    fault: str | None
+    """What is wrong with the result, which is deleted then."""
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,21 @@
-"""The baselines of speed-ups in tables and plots."""
+"""Speed-ups: over a baseline, over one worker, over the fewest ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
-from opencl_lab.lab.engine.row import BASELINE, Measurement, over_baseline
-
-Series: TypeAlias = Sequence[tuple[int, Sequence[Measurement]]]
-"""Sizes, each with its measured rows."""
+from opencl_lab.lab.engine.row import BASELINE, Measurement, Series
 
 ONE_WORKER = "one worker"
 """Name of the baseline of speed-ups by workers."""
+
+
+def over_baseline(rows: Sequence[Measurement], name: str | None) -> list[Measurement]:
+    """Return rows with their speed-ups over the implementation `name`, by default `BASELINE`."""
+    baseline = name or BASELINE
+    base = next((row for row in rows if row.implementation == baseline), None)
+    return [replace(row, speedup=None, baseline=baseline).against(base) for row in rows]
 
 
 def with_base(series: Series) -> tuple[Series, list[str]]:
@@ -61,3 +64,31 @@ def by_workers(rows: Sequence[Measurement]) -> list[tuple[int, list[Measurement]
             named = replace(row, implementation=row.algorithm).against(ones[row.algorithm])
             found.setdefault(row.workers, []).append(named)
     return sorted(found.items())
+
+
+def over_ranks(rows: Sequence[Measurement]) -> list[Measurement]:
+    """Return the correct rows over ranks of MPI, the fewest ranks first."""
+    found = [row for row in rows if row.ok and row.over_ranks is not None and row.total_ms]
+    return sorted(found, key=lambda row: row.workers)
+
+
+def over_fewest_ranks(rows: Sequence[Measurement]) -> list[Measurement]:
+    """Return rows with speed-ups over the row of the fewest ranks.
+
+    Of larger problems, as in weak scaling, rates are compared.
+    """
+    able = over_ranks(rows)
+    return [_over(able[0], row) for row in rows] if able else list(rows)
+
+
+def _over(base: Measurement, row: Measurement) -> Measurement:
+    if not (row.ok and row.total_ms and base.total_ms):
+        return row
+    growth = _amount(row) / _amount(base) if _amount(base) else 1.0
+    speedup = growth * base.total_ms.median / row.total_ms.median
+    shares = row.over_ranks and replace(row.over_ranks, base_ranks=base.workers)
+    return replace(row, speedup=speedup, baseline=base.implementation, over_ranks=shares)
+
+
+def _amount(row: Measurement) -> float:
+    return 0.0 if row.work is None else row.work.flops or row.work.bytes
