@@ -173,7 +173,6 @@ SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_
 BORROWED = {
     ("conv2d", "separable"): "register",
     ("conv2d", "adaptive"): "fft",
-    ("dft", "direct-gemm"): "blocked",
 }
 """Algorithms with the kernels of another one, for which pairs of values are looked at."""
 

@@ -18,6 +18,23 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.wording import size_text
 
+__all__ = [
+    "ARGUMENT_BYTES",
+    "CUDA_GROUPS",
+    "Argument",
+    "Buffer",
+    "Launch",
+    "LocalMemory",
+    "Plan",
+    "Table",
+    "Work",
+    "check_plan",
+    "named",
+    "passed_room",
+    "round_up",
+]
+
+
 ARGUMENT_BYTES = 128
 """Most local memory that an argument takes besides its size, the largest type of OpenCL: NVIDIA's
 driver takes an element of the argument's type."""

@@ -24,6 +24,9 @@ from mako.template import Template
 
 from opencl_lab.core.errors import BuildError
 
+__all__ = ["Source", "declared", "digest_now", "is_watched", "kernel_digest", "render"]
+
+
 ROOT = Path(str(files("clkernels")))
 DIGEST_LENGTH = 16
 UNREAD = re.compile(r"<%(doc|text)\b[^>]*>.*?</%\1>|^\s*##[^\n]*$", re.DOTALL | re.MULTILINE)
