@@ -294,6 +294,41 @@ def test_parts_of_buffers_are_replayed(queue, rng, runs):
         np.testing.assert_array_equal(ol.sort(a, out=out).get(), np.sort(one))
 
 
+def test_empty_calls_are_replayed(side, queue, runs):
+    def made(*shape, dtype=np.float32):
+        return side.put(np.ones(shape, dtype))
+
+    calls = {
+        "sort": lambda: (ol.sort, (made(0),), {}),
+        "columns": lambda: (ol.sort, (made(0, 3),), {"axis": 0}),
+        "argsort": lambda: (ol.argsort, (made(4, 0),), {}),
+        "pairs": lambda: (ol.sort_by_key, (made(0), made(0)), {}),
+        "topk": lambda: (ol.topk, (made(9), 0), {}),
+        "searchsorted": lambda: (ol.searchsorted, (made(9), made(0)), {}),
+        "in nothing": lambda: (ol.searchsorted, (made(0), made(9)), {}),
+        "gemm": lambda: (ol.gemm, (made(0, 4), made(4, 5)), {}),
+        "no depth": lambda: (ol.gemm, (made(3, 0), made(0, 5)), {}),
+        "no depth, c": lambda: (ol.gemm, (made(3, 0), made(0, 5)), {"beta": 2, "c": made(3, 5)}),
+        "conv2d": lambda: (ol.conv2d, (made(0, 5), BOX), {}),
+        "fft": lambda: (ol.fft.fft, (made(0, 8, dtype=np.complex64),), {}),
+        "out": lambda: (ol.sort, (made(0),), {"out": made(0)}),
+    }
+    for name, make in calls.items():
+        replay.forget()
+        function, args, options = make()
+        right = function(*args, **options)
+        for _ in range(2):
+            before = len(runs)
+            function, args, options = make()
+            result = function(*args, **options)
+            assert len(runs) == before + 1, name
+            assert equal(result, right), name
+            assert "out" not in options or result is options["out"]
+    empty, out = made(0), made(0)
+    for given, target in ((empty, empty), (empty, out), (empty, empty), (out, empty)):
+        assert ol.sort(given, out=target) is target
+
+
 def test_what_is_kept_is_bounded(rng, monkeypatch):
     monkeypatch.setattr(replay, "MOST_RECORDED", 3)
     for n in range(2, 9):

@@ -14,6 +14,7 @@ from runtime_kernels import block_of
 
 import opencl_lab as ol
 from opencl_lab.runtime import bound, replay
+from opencl_lab.runtime.session import session_of
 
 N = 700
 
@@ -53,6 +54,41 @@ def test_memory_is_used_again_in_the_order_of_the_queue(make):
     again, right = make()
     assert block_of(again).int_ptr == block and kept.int_ptr == block
     assert np.array_equal(again.get(), right)
+
+
+def test_memory_that_others_had_is_released_together(make, queue, held_back):
+    """On devices with memory of their own; NVIDIA's driver waits there for all queues."""
+    make()  # the first call makes views
+    pool = session_of(queue).pool(queue)
+    pool._release_left()
+    pool._most_left = pool._bytes_to_look = 10 * 4 * N
+    other = cl.CommandQueue(queue.context)
+    kept, right = make()
+    view = kept[3:]
+    del kept
+    with held_back(other):
+        for count in range(2, 11):
+            result, _ = make()
+            escape_by_data(result)
+            del result
+            assert len(pool._left) == count
+        # None is used again, as another queue may use it.
+        assert len({block.int_ptr for _, block in pool._left}) == 10
+        result, _ = make()
+        escape_by_data(result)  # the eleventh is too many
+        assert len(pool._left) == 2  # those in use: the view, and this one
+        with warnings.catch_warnings():  # of a driver about pyopencl's own kernel
+            warnings.simplefilter("ignore")
+            derived = (result + 1) * 2
+        assert len(pool._left) == 4 and pool._left[-1][1] is derived.base_data
+    assert np.array_equal(view.get(), right[3:])
+    del view, result, derived
+    ol.free_memory()
+    assert not pool._left
+    escape_by_data(make()[0])
+    pool.retire()
+    escape_by_data(make()[0])
+    assert not pool._left
 
 
 def escape_by_data(result):
@@ -130,6 +166,7 @@ def test_a_result_is_an_array_like_any_other(make, queue):
     assert not result.is_pooled
     result, right = make()
     assert np.array_equal(ol.sort(result, out=result).get(), right)
+    assert np.array_equal(result._new_like_me().shape, right.shape)
 
 
 def test_an_allocator_of_the_caller_is_asked(queue):

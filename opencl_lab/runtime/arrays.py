@@ -286,16 +286,22 @@ def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
 
     They stay where they are if they fill half of the memory, else a copy frees the rest.
     """
-    pooled = isinstance(array, PooledArray) and array.is_pooled
+    if count == array.size:
+        return array
+    if isinstance(array, PooledArray) and array.is_pooled:
+        return array.beginning(count)
     if 2 * count >= array.size:
-        return array.shortened(count) if pooled else array[:count]
+        return array[:count]
     if not is_device_array(array):
         return array[:count].copy()
     made = new_array(queue, (count,), array.dtype, array.allocator)
-    waits = None if pooled else array.events
     with session_of(queue).exclusive(queue):
         event = cl.enqueue_copy(
-            queue, block_of(made), block_of(array), byte_count=made.nbytes, wait_for=waits
+            queue,
+            block_of(made),
+            array.base_data,
+            byte_count=count * array.dtype.itemsize,
+            wait_for=array.events,
         )
     made.events = [event]
     return made

@@ -41,7 +41,7 @@ from opencl_lab.runtime.freeing import call_when_freeing, free_unused
 from opencl_lab.runtime.host_call import HostCall, plain_types
 from opencl_lab.runtime.recording import Recording
 from opencl_lab.runtime.results import attributes_of
-from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.session import new_array, session_of
 from opencl_lab.tuned import database
 
 MOST_RECORDED = 1024
@@ -54,6 +54,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class _Launchless:
+    """A call that runs nothing, as its arrays are empty: it makes its results.
+
+    A number stands for one of the caller's arrays.
+    """
+
+    def __init__(self, results: Sequence[int | Callable[[], Any]]):
+        self._results = results
+
+    def run(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return the results."""
+        return [arrays[item] if isinstance(item, int) else item() for item in self._results]
+
+
 class RecordedCall:
     """A bound call of all executables that the first call of a key ran, and when it is valid.
 
@@ -64,7 +78,7 @@ class RecordedCall:
     def __init__(
         self,
         recording: Recording,
-        bound: BoundCall,
+        bound: BoundCall | _Launchless,
         several: bool,
         generation: int,
     ):
@@ -272,10 +286,14 @@ def _recorded_call(
         return None
     if not all(isinstance(array, np.ndarray) or is_device_array(array) for array in returned):
         return None  # a number
-    if recording.queue is None or not is_in_order(recording.queue):
+    if recording.queue is None or not any(array.size for array in returned):
+        made = [_made_alike(recording, arrays, array) for array in returned]
+        whole = [item for item in made if item is not None]
+        if len(whole) < len(made):
+            return None
+        return RecordedCall(recording, _Launchless(whole), several, generation)
+    if not is_in_order(recording.queue):
         return None
-    if not any(array.size for array in returned):
-        return None  # nothing is read or written, or there would be no arrays to see that in
     results, fresh = [], recording.fresh
     for array in returned:
         same_side = is_device_array(array) == is_device_array(arrays[0])
@@ -305,3 +323,28 @@ def _recorded_call(
         return RecordedCall(recording, bound, several, generation)
     except cl.Error:  # no memory for it: the result is there, and the next call is a first one
         return None
+
+
+def _made_alike(
+    recording: Recording, arrays: Sequence[Any], result: Any
+) -> int | Callable[[], Any] | None:
+    """Return the number of an array that is a result into which no kernel wrote, or its maker.
+
+    None if it may hold what something else wrote.
+    """
+    for index, array in enumerate(arrays):
+        if array is result:
+            return None if array.size else index
+    if result.size and (recording.place(result) or 0) < len(arrays):
+        return None
+    if isinstance(result, np.ndarray):
+        return partial(np.empty, result.shape, result.dtype)
+    if result.size:
+        return partial(new_array, result.queue, result.shape, result.dtype, result.allocator)
+    return partial(_empty, attributes_of(result))
+
+
+def _empty(attributes: dict[str, Any]) -> cl.array.Array:
+    array = cl.array.Array.__new__(cl.array.Array)
+    vars(array).update(attributes, base_data=None, events=[])
+    return array

@@ -8,6 +8,10 @@ commands of that queue still use it. So a `PooledArray` leases its memory from t
 plain buffer, which the driver holds for as long as any command needs it. If the array is deleted
 before that, its memory returns to the pool. The scratch memory of plans is from the same pools, and
 returns once its launches are enqueued.
+
+NVIDIA's driver holds a released buffer by waiting for all queues of the context, with Python's lock
+held. So on devices with memory of their own the pool refers to buffers that others had, too, and
+releases those that nobody else refers to when they have become many.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from sys import getrefcount
 from typing import Any
 
 import pyopencl as cl
@@ -28,6 +33,9 @@ from opencl_lab.runtime.freeing import with_room
 
 SMALL = 1 << 20
 MOST_SIZES = 256
+MOST_LEFT = 4096
+"""Most buffers that others had and that are not released at once."""
+_ALONE = (0, object())
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
@@ -131,19 +139,62 @@ class Pool:
 
 
 class QueuePool(Pool):
-    """The pool of buffers of one queue; `exclusive` returns a context for its commands."""
+    """The pool of buffers of one queue; `exclusive` returns a context for its commands.
+
+    At most about `most_left` bytes of buffers that others had wait for their release.
+    """
 
     def __init__(
         self,
         queue: cl.CommandQueue,
         most_idle: float,
         exclusive: Callable[[], AbstractContextManager[Any]],
+        most_left: float = 0,
         on_host: bool = False,
     ):
         # New memory is used at once, as some drivers report only then that there is none.
         super().__init__(pyopencl.tools.ImmediateAllocator(queue), most_idle, on_host)
         self.queue = queue
         self.exclusive = exclusive
+        self._left: deque[tuple[int, Any]] = deque()  # with their sizes
+        self._left_bytes = 0
+        self._most_left = self._bytes_to_look = most_left
+        self._count_to_look = MOST_LEFT
+
+    def leave(self, nbytes: int, block: Any) -> None:
+        """Take note of a block whose lease ends, so that it is released together with others."""
+        if nbytes > self._most_left:
+            return
+        self._left.append((nbytes, block))
+        self._left_bytes += nbytes
+        if self._left_bytes > self._bytes_to_look or len(self._left) > self._count_to_look:
+            self._release_left()
+
+    def _release_left(self) -> None:
+        """Release the blocks to which nobody else refers."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            known = [self._left.popleft() for _ in range(len(self._left))]
+            alone = getrefcount(_ALONE[1])  # of an object that only a tuple refers to
+            kept = [item for item in known if getrefcount(item[1]) > alone]
+            self._left.extend(kept)
+            self._left_bytes = sum(nbytes for nbytes, _ in kept)
+            # Those that are in use do not count.
+            self._bytes_to_look = self._most_left + self._left_bytes
+            self._count_to_look = MOST_LEFT + len(kept)
+        finally:
+            self._lock.release()
+
+    def free_held(self) -> None:
+        """Free all blocks that nobody uses."""
+        super().free_held()
+        self._release_left()
+
+    def retire(self) -> None:
+        """See `Pool.retire`."""
+        self._most_left = -1
+        super().retire()
 
 
 class PooledArray(cl.array.Array):
@@ -156,14 +207,15 @@ class PooledArray(cl.array.Array):
         block: cl.Buffer,
         attributes: dict[str, Any],
         event: cl.Event | None = None,
+        room: int | None = None,
     ) -> PooledArray:
-        """Return an array in a block of a pool, of its own size.
+        """Return an array in a block of a pool, of `room` bytes if given, else of its own size.
 
         `attributes` are those of an array of this shape and type, without memory and events;
         `event` is that of the command which writes the array, if it has one.
         """
         array = cls.__new__(cls)  # the constructor takes longer than the rest of a call
-        nbytes = attributes["nbytes"]
+        nbytes = room or attributes["nbytes"]
         lease = _Lease(array, pool.stack(nbytes).append if nbytes < SMALL else _end)
         lease.pool, lease.nbytes, lease.block = pool, nbytes, block
         own = attributes.copy()
@@ -201,7 +253,9 @@ class PooledArray(cl.array.Array):
         if lease is not None:
             self.events  # noqa: B018 - plain arrays need them
             own.setdefault("base_data", lease.block)
-            own.pop("_lease", None)
+            if own.pop("_lease", None) is not None:
+                own["_home"] = lease.pool
+                lease.pool.leave(lease.nbytes, lease.block)
         return own["base_data"]
 
     @base_data.setter
@@ -211,16 +265,39 @@ class PooledArray(cl.array.Array):
             self.base_data  # noqa: B018 - ends the lease
         own["base_data"] = memory
 
-    def shortened(self, count: int) -> PooledArray:
-        """Make a pooled one-dimensional array without other references have fewer elements."""
+    def beginning(self, count: int) -> PooledArray:
+        """Return the first elements of a pooled one-dimensional array without other references.
+
+        They stay where they are if they fill half of the memory. Else they are copied to a block of
+        the pool, whose size is a power of two, so that calls with other counts can reuse it.
+        """
         own = vars(self)
-        own.update(shape=(count,), size=count, nbytes=count * own["dtype"].itemsize)
-        return self
+        nbytes = count * own["dtype"].itemsize
+        changes = {"shape": (count,), "size": count, "nbytes": nbytes}
+        if 2 * count >= own["size"]:
+            own.update(changes)
+            return self
+        lease = own["_lease"]
+        pool, room = lease.pool, 1 << (nbytes - 1).bit_length()
+        block = pool.take(room)
+        with pool.exclusive():
+            event = cl.enqueue_copy(pool.queue, block, lease.block, byte_count=nbytes)
+        return self.of(pool, block, attributes_of(self) | changes, event, room)
 
     def add_event(self, evt: cl.Event) -> None:
         """See `pyopencl.array.Array.add_event`; the event may be of another queue."""
         self.base_data  # noqa: B018 - ends the lease
         super().add_event(evt)
+
+    def _new_like_me(self, dtype: Any = None, queue: Any = None) -> PooledArray:
+        """Make a result of pyopencl's arithmetic, of whose plain memory the pool takes note."""
+        made = super()._new_like_me(dtype, queue)
+        own = vars(self)
+        home = own["_lease"].pool if "_lease" in own else own.get("_home")
+        if home is not None and made.size and made.allocator is None:
+            vars(made)["_home"] = home
+            home.leave(made.nbytes, made.base_data)
+        return made
 
     def get(self, queue: Any = None, ary: Any = None) -> Any:
         """See `pyopencl.array.Array.get`."""
@@ -251,7 +328,7 @@ class PooledArray(cl.array.Array):
 
 def attributes_of(array: cl.array.Array) -> dict[str, Any]:
     """Return the attributes of a device array, without its memory and events."""
-    left_out = ("_lease", "base_data", "events")
+    left_out = ("_lease", "_home", "base_data", "events")
     return {name: item for name, item in vars(array).items() if name not in left_out}
 
 

@@ -114,8 +114,9 @@ class Session(Programs):
                     self._pools.pop(next(iter(self._pools))).retire()
                 exclusive = partial(self.exclusive, queue)
                 on_host = self.device.unified_memory
+                most_left = 0 if on_host else self._most_idle / 4
                 with within_gate(self.device.handle):
-                    pool = QueuePool(queue, self._most_idle, exclusive, on_host)
+                    pool = QueuePool(queue, self._most_idle, exclusive, most_left, on_host)
                 pool = self._pools.setdefault(queue.int_ptr, pool)
         return pool
 
