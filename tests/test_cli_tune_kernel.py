@@ -188,3 +188,41 @@ def test_arrays_are_read_drawn_or_written(tmp_path):
     values, *written = _argument_values(arguments, given, {}, 0)
     assert written == [[], ["x", "y"]] and not values["y"].any()
     np.testing.assert_array_equal(values["x"], X)
+
+
+SUM = """
+__attribute__((reqd_work_group_size(GROUPS, 1, 1)))
+kernel void sum(global const int *x, global int2 *part, global int *total, const int n) {
+    int found = 0;
+    for (int i = get_local_id(0); i < n; i += GROUPS) found += x[i];
+    part[2 * get_local_id(0) + 1].y = found;
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        total[0] = 0;
+        for (int i = 0; i < GROUPS; i++) total[0] += part[2 * i + 1].y;
+    }
+}
+"""
+
+
+def test_working_memory_has_a_size_by_parameters(device, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sum.cl").write_text(SUM)
+    np.save("GROUPS.npy", np.arange(1000, dtype=np.int32))  # a file, in spite of its name
+    np.save("right.npy", np.array([499_500], np.int32))
+    command = ["tune", "sum.cl", "--param", "GROUPS=4,16", "--global", "GROUPS", "--json"]
+    command += ["--strategy", "exhaustive", "--check", "right.npy"]
+    for argument in ("x=GROUPS.npy", "n=1000", "part=2 * GROUPS", "total=1"):
+        command += ["--arg", argument]
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [item["status"] for item in found["evaluations"]] == ["correct"] * 2
+    assert ", part int32[2 * GROUPS]" in found["problem"]["arguments"]
+    text = KernelText(tmp_path / "sum.cl", None, {"GROUPS": (4, 16)}, {})
+    arrays = {"x": np.ones(9, "i"), "n": 9, "part": "2 * GROUPS", "total": np.zeros(1, "i")}
+    operation = kernel_file(text, arrays, "GROUPS", device=device)
+    plan = operation.algorithms[0].plan(operation.problem(), Config(GROUPS=16), device)
+    assert [buffer.shape for buffer in plan.with_role("scratch")] == [(64,)]  # pairs of numbers
+    for wrong, said in ({"x": "GROUPS"}, "working memory"), ({"total": "GROUPS"}, "no result"):
+        with pytest.raises(InvalidProblem, match=said):
+            kernel_file(text, {**arrays, **wrong}, "GROUPS", device=device)

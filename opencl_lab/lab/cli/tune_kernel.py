@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,8 @@ KERNEL_OPTIONS = (
         multiple=True,
         help="Argument of the kernel; repeatable. For a scalar, its value. For an array, a file "
         "such as x.npy, or its size; const arrays are filled with random numbers, others are "
-        "outputs. Prefixes of a size: zeros: or random:, for an array that is read, then a type "
+        "outputs. One of a size that names a --param is working memory: no result, and no prefix. "
+        "Prefixes of another size: zeros: or random:, for an array that is read, then a type "
         "such as float32:. The prefix inout: comes first, for an array that the kernel reads and "
         "writes.",
     ),
@@ -152,7 +154,9 @@ def _task(
     """Return the task, with its data generated or read; `given` is for `kernel_file`."""
     texts = pairs("--arg", arguments)
     signature = text.launched(text.first)[0]
-    values, outputs, inout = _argument_values(signature.arguments, texts, text.fixed, seed)
+    values, outputs, inout = _argument_values(
+        signature.arguments, texts, text.fixed, seed, text.params
+    )
     operation = kernel_file(
         text,
         values,
@@ -194,11 +198,16 @@ def _expected(texts: Sequence[str]) -> Any:
 
 
 def _argument_values(
-    arguments: Sequence[Argument], texts: Mapping[str, str], fixed: Mapping[str, Any], seed: int
+    arguments: Sequence[Argument],
+    texts: Mapping[str, str],
+    fixed: Mapping[str, Any],
+    seed: int,
+    params: Collection[str] = (),
 ) -> tuple[dict[str, Any], list[str], list[str]]:
     """Return the values of arguments, which arrays are outputs, and which are read and written.
 
-    `texts` are the values of ``--arg``; sizes in them may name the `fixed` parameters.
+    `texts` are the values of ``--arg``; sizes in them may name the `fixed` parameters. A size that
+    names one of `params` stays an expression.
     """
     values: dict[str, Any] = dict(texts)  # unknown arguments are refused later
     numbers = {argument.name for argument in arguments if not argument.space} & set(texts)
@@ -210,7 +219,7 @@ def _argument_values(
         name = argument.name
         if name in texts and argument.space in ("global", "constant"):
             text = texts[name].removeprefix(INOUT)
-            values[name], given = _array(argument, text, names, rng)
+            values[name], given = _array(argument, text, names, rng, params)
             if text != texts[name]:
                 inout.append(name)
             elif not given and not argument.const:
@@ -219,12 +228,18 @@ def _argument_values(
 
 
 def _array(
-    argument: Argument, text: str, names: Mapping[str, Any], rng: np.random.Generator
-) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return an array, and whether its contents were asked for."""
+    argument: Argument,
+    text: str,
+    names: Mapping[str, Any],
+    rng: np.random.Generator,
+    params: Collection[str],
+) -> tuple[np.ndarray[Any, Any] | str, bool]:
+    """Return an array, and whether it is no output; for working memory its size as text."""
     if Path(split_part(text, FORMATS)[0]).suffix.lower() in FORMATS:
         return read_array(text), True
     *before, size = text.split(":")
+    if not set(re.findall(r"\w+", size)).isdisjoint(params):
+        return text, True
     how = before.pop(0) if before and before[0] in ("random", "zeros") else ""
     dtype, width = argument.dtype, argument.stored
     if before:

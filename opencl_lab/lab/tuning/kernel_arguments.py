@@ -27,6 +27,9 @@ class BoundArguments:
     """NumPy scalars."""
     local: Mapping[str, tuple[str, int]]
     """For each ``__local`` pointer: the number of elements, an expression, and the element size."""
+    scratch: Mapping[str, tuple[str, np.dtype[Any], int]]
+    """For each array of working memory: the number of elements, an expression, their type, and the
+    numbers in an element."""
     inout: tuple[str, ...]
     """The arrays that are both read and written."""
 
@@ -58,9 +61,17 @@ def bind_arguments(
     data: Arrays = {}
     values: dict[str, Any] = {}
     local: dict[str, tuple[str, int]] = {}
+    scratch: dict[str, tuple[str, np.dtype[Any], int]] = {}
     for name, argument in by_name.items():
         if argument.space == "local":
-            local[name] = (str(given[name]), _itemsize(argument))
+            local[name] = (str(given[name]), _type(argument).itemsize * argument.stored)
+        elif argument.space and isinstance(given[name], str):
+            if argument.const or name in (*(outputs or ()), *inout):
+                raise InvalidProblem(
+                    f"{argument.text!r}: an array of a size that depends on parameters is working "
+                    "memory, which the kernel writes first; it is neither filled nor compared"
+                )
+            scratch[name] = given[name], _type(argument), argument.stored
         elif argument.space:
             array = _array(argument, given[name])
             if name in inout and argument.const:
@@ -71,23 +82,22 @@ def bind_arguments(
                 data[name] = np.ascontiguousarray(array)
         else:
             values[name] = _number(argument, given[name])
-    bound = BoundArguments(tuple(buffers), data, values, local, tuple(inout))
+    bound = BoundArguments(tuple(buffers), data, values, local, scratch, tuple(inout))
     strays = ", ".join(name for name in inout if name not in bound.written)
     if strays:
         raise InvalidProblem(f"{strays}: only arrays can be read and written")
     if not bound.written:
         raise InvalidProblem(
-            f"the kernel {signature.kernel} writes to no array: there is no result to check; name "
-            "those that it writes in outputs=, and those that it also reads in inout= (--arg "
-            "NAME=inout:...)"
+            f"the kernel {signature.kernel} has no result to check: name the arrays that it writes "
+            "in outputs=, and those that it also reads in inout= (--arg NAME=inout:...)"
         )
     return bound
 
 
-def _itemsize(argument: Argument) -> int:
+def _type(argument: Argument) -> np.dtype[Any]:
     if argument.dtype is None:
         raise InvalidProblem(f"the type of {argument.text!r} is not a built-in type of OpenCL")
-    return argument.dtype.itemsize * argument.stored
+    return argument.dtype
 
 
 def _array(argument: Argument, given: Any) -> np.ndarray[Any, Any]:

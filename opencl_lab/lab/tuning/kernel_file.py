@@ -18,7 +18,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.core.options import real_number
 from opencl_lab.core.plan import Argument as Passed
-from opencl_lab.core.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
+from opencl_lab.core.plan import Buffer, Launch, LocalMemory, Plan, Work, check_plan, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import here, select_device
@@ -165,6 +165,9 @@ class KernelFile(Operation[KernelProblem]):
             f"{name}={value}" for name, value in {**about.bound.values, **about.text.fixed}.items()
         ]
         parts += [f"{name} local[{count}]" for name, (count, _) in about.bound.local.items()]
+        parts += [
+            f"{name} {dtype}[{count}]" for name, (count, dtype, _) in about.bound.scratch.items()
+        ]
         launch = [about.global_size, *([about.local_size] if about.local_size else [])]
         return KernelProblem(
             max((math.prod(buffer.shape) for buffer in about.bound.buffers), default=0),
@@ -220,7 +223,11 @@ class KernelFile(Operation[KernelProblem]):
             arguments,
             options=options,
         )
-        return Plan(bound.buffers, (launch,))
+        scratch = (
+            Buffer(name, "scratch", (_elements(name, count, names) * stored,), dtype)
+            for name, (count, dtype, stored) in bound.scratch.items()
+        )
+        return Plan((*bound.buffers, *scratch), (launch,))
 
     def _launch_sizes(
         self, signature: Signature, names: Mapping[str, Any]

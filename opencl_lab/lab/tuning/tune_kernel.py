@@ -60,8 +60,9 @@ def tune_kernel(
     arguments : mapping
         A value for each argument of the kernel, by name: arrays of any shape, of which only shape
         and type matter for outputs; numbers; for ``__local`` pointers the number of elements, which
-        may be an expression. Vectors of length 3 are arrays of shape ``(..., 4)``, as OpenCL
-        stores them.
+        may be an expression. An expression in place of an array in global memory, such as
+        ``"GROUPS"``, is the size of working memory, which is neither filled nor compared. Vectors
+        of length 3 are arrays of shape ``(..., 4)``, as OpenCL stores them.
     global_size, local_size : str, int or sequence of these
         Number of work-items, in all and per work-group, in one to three dimensions. The global
         size is rounded up to a multiple of the local one, whose default is
