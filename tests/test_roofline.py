@@ -15,7 +15,7 @@ from opencl_lab.core.records import write_sealed
 from opencl_lab.core.template import Source
 from opencl_lab.drivers.verdicts import store_found, verdict_file
 from opencl_lab.lab.cli.main import main
-from opencl_lab.lab.doctor.probes import throughput
+from opencl_lab.lab.doctor.probes import throughput, transfers
 from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.engine.request import Point, Request
 from opencl_lab.lab.engine.runner import run_point
@@ -258,6 +258,33 @@ def test_a_simulator_and_a_device_without_doubles_have_no_peak(device):
     poor = replace(device, capabilities=replace(device.capabilities, fp64=False))
     (step,) = throughput.flops64(poor)
     assert step["verdict"] == "no"
+
+
+@pytest.mark.parametrize("name", ["send_bytes", "fetch_bytes", "send_plain_bytes"])
+def test_rates_of_copies_from_and_to_the_host_are_peaks(name, device, monkeypatch):
+    monkeypatch.setattr(transfers, "SIZES", (1 << 14, 1 << 16))
+    monkeypatch.setattr(throughput, "STALL_SECONDS", 0.01)
+    probe = getattr(transfers, name)
+    *steps, last = probe(replace(device, unified_memory=False, simulated=False))
+    tried = dict.fromkeys(step["trying"] for step in steps)
+    assert list(tried) == ["16 KiB at once", "64 KiB at once"]
+    assert getattr(Peaks.of({name: last["value"]}), name) == last["value"] > 0
+    (step,) = probe(replace(device, unified_memory=True))
+    assert step["verdict"] == "no" and "nothing is copied" in step["detail"]
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("sends", [False, True])
+def test_copies_that_leave_something_out_are_seen(device, pinned, sends):
+    candidate = transfers._Transfer(ProbeSession(device), 1 << 16, pinned, sends)
+    candidate.build()
+    assert candidate.launch() > 0
+    candidate.verify()
+    whole, candidate.array = candidate.array, candidate.array[:-1]
+    candidate.launch()
+    candidate.array = whole
+    with pytest.raises(Wrong, match="1 of 16384"):
+        candidate.verify()
 
 
 def test_the_list_of_devices_has_the_peaks(device, cache, capsys):

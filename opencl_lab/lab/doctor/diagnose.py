@@ -18,11 +18,12 @@ from opencl_lab.lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.lab.measuring.roofline import Peaks
 
 NO_PEAK = "results are not compared with this peak; probe again on a machine that is less busy"
+NO_RATE = "the rate of copies to the device or back is unknown"
 FAULT = "opencl_lab works around it; another version of the driver may not have the fault"
 VECTORS = "built-ins take narrower vectors; other vectors are not avoided: check the results"
 HOME = "opencl_lab.lab.doctor.probes"
 BEHAVIOUR, FEATURES, LIMITS = f"{HOME}.behaviour:", f"{HOME}.features:", f"{HOME}.limits:"
-MATRIX, THROUGHPUT = f"{HOME}.matrix:", f"{HOME}.throughput:"
+MATRIX, THROUGHPUT, TRANSFERS = f"{HOME}.matrix:", f"{HOME}.throughput:", f"{HOME}.transfers:"
 PROBES = (
     Probe(
         BEHAVIOUR + "usable",
@@ -75,6 +76,10 @@ PROBES = (
         "built-in figures decide which calls run there",
         alone=True,
     ),
+    Probe(TRANSFERS + "send_bytes", "peak of copying from pinned memory", NO_RATE, alone=True),
+    Probe(TRANSFERS + "fetch_bytes", "peak of copying to pinned memory", NO_RATE, alone=True),
+    Probe(TRANSFERS + "send_plain_bytes", "peak of copying from plain arrays", NO_RATE, alone=True),
+    Probe(TRANSFERS + "fetch_plain_bytes", "peak of copying to plain arrays", NO_RATE, alone=True),
 )
 
 

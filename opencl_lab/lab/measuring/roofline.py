@@ -36,6 +36,12 @@ class Peaks:
     """Bytes read and written by copies within memory, in buffers much larger than any cache."""
     cached_bytes: Positive | None = None
     """The same in the fastest cache that keeps data between launches: a bound for small arrays."""
+    send_bytes: Positive | None = None
+    fetch_bytes: Positive | None = None
+    """Bytes copied from pinned host memory to the device, and back."""
+    send_plain_bytes: Positive | None = None
+    fetch_plain_bytes: Positive | None = None
+    """The same with pageable arrays. Devices that use the host's memory have none of the four."""
     flops16_matrix: Positive | None = None
     flops32_matrix: Positive | None = None
     flops64_matrix: Positive | None = None
