@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from opencl_lab.lab.engine.request import Point, check_host_memory
 from opencl_lab.lab.engine.row import OVER_RANKS, Measurement, OverRanks
 from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.measuring.samples import Times
-from opencl_lab.lab.reference.peers import OurCall, named
+from opencl_lab.lab.reference.peers import RanksCall, named
 
 REPEATS = 5
 LEAST_SAMPLES = 2
@@ -77,9 +78,10 @@ def measure(
     assert make is not None  # other operations do not have the option
     made = agreed(comm, lambda: make(problem, inputs) if comm.rank == 0 else None)
     call = _shared(comm, made, chosen.calls.resident)
+    function = operator.attrgetter(call.name)(distributed)
 
     def run() -> Any:
-        return call.function(*call.arrays, **call.options, device=device)
+        return function(*call.arrays, **call.options, device=device)
 
     progress(1, steps, "first run")
     run()
@@ -116,16 +118,15 @@ def measure(
     return Comparison(workload, [row], outputs if row.ok else {}, [], {})
 
 
-def _shared(comm: Any, call: OurCall | None, arrays_by_name: tuple[str, ...]) -> OurCall:
+def _shared(comm: Any, call: RanksCall | None, arrays_by_name: tuple[str, ...]) -> RanksCall:
     """Return rank 0's call on every rank, its arrays distributed along their first long axis."""
     said = None
     if call is not None:
         given = {name for name, value in call.options.items() if value is not None}
         spread = given & set(arrays_by_name)
         plain = {name: value for name, value in call.options.items() if name not in spread}
-        said = call.function.__name__, call.function.__module__, len(call.arrays), plain, spread
-    name, module, count, plain, spread = comm.bcast(said, root=0)
-    home = distributed.fft if module.endswith(".fft") else distributed
+        said = call.name, len(call.arrays), plain, spread
+    name, count, plain, spread = comm.bcast(said, root=0)
 
     def scattered(array: Any) -> DistArray:
         shape = comm.bcast(None if array is None else array.shape, root=0)
@@ -133,10 +134,8 @@ def _shared(comm: Any, call: OurCall | None, arrays_by_name: tuple[str, ...]) ->
         return DistArray.from_global(array, slab(axis), comm, root=0)
 
     arrays = [scattered(None if call is None else call.arrays[i]) for i in range(count)]
-    more = {
-        name: scattered(None if call is None else call.options[name]) for name in sorted(spread)
-    }
-    return OurCall(getattr(home, name), tuple(arrays), {**plain, **more})
+    more = {one: scattered(None if call is None else call.options[one]) for one in sorted(spread)}
+    return RanksCall(name, tuple(arrays), {**plain, **more})
 
 
 def _timed(comm: Any, call: Callable[[], Any]) -> float:

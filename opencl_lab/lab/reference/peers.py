@@ -167,6 +167,15 @@ class OurCall(NamedTuple):
         }
 
 
+class RanksCall(NamedTuple):
+    """A function of `opencl_lab.distributed`, the whole arrays that it takes, and options."""
+
+    name: str
+    """With the module of the function there, if it has one: ``"fft.rfft"``."""
+    arrays: tuple[Any, ...]
+    options: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Calls:
     """The public call of an operation, and the corresponding calls of other libraries."""
@@ -181,9 +190,9 @@ class Calls:
     """The inputs that a user has on the device; the others stay on the host."""
     algorithm: str = "auto"
     """The algorithm that the public function takes."""
-    over_ranks: Callable[[Any, Mapping[str, Any]], OurCall] | None = None
-    """``over_ranks(problem, arrays)`` returns the call of `opencl_lab.distributed` on the whole
-    arrays, which are distributed before. InvalidProblem is raised if there is none."""
+    over_ranks: Callable[[Any, Mapping[str, Any]], RanksCall] | None = None
+    """``over_ranks(problem, arrays)`` returns the call over ranks, whose arrays are distributed
+    before. InvalidProblem is raised if there is none."""
     cost: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     """For peers that may be very slow, as in a `CReference`."""
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opencl_lab import distributed
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.ops.conv2d.references import cupy_sums, opencv_conv2d, scipy_conv2d, torch_sums
-from opencl_lab.lab.reference.peers import Calls, OurCall
+from opencl_lab.lab.reference.peers import Calls, OurCall, RanksCall
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
@@ -21,10 +20,10 @@ def _ours(problem: Conv2dProblem, arrays: Mapping[str, Any], algorithm: str) -> 
     return OurCall(conv2d, (arrays["image"],), options)
 
 
-def _over_ranks(problem: Conv2dProblem, arrays: Mapping[str, Any]) -> OurCall:
+def _over_ranks(problem: Conv2dProblem, arrays: Mapping[str, Any]) -> RanksCall:
     call = _ours(problem, arrays, "auto")
     options = {name: value for name, value in call.options.items() if name != "algorithm"}
-    return OurCall(distributed.conv2d, call.arrays, options)
+    return RanksCall("conv2d", call.arrays, options)
 
 
 def _scipy(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> Any:

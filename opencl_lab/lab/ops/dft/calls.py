@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from opencl_lab import distributed, fft
+from opencl_lab import fft
 from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
 from opencl_lab.lab.ops.dft.references import AXIS, name_of
 from opencl_lab.lab.reference.on_queue import OnQueue
-from opencl_lab.lab.reference.peers import Calls, OurCall
+from opencl_lab.lab.reference.peers import Calls, OurCall, RanksCall
 from opencl_lab.ops.fft.fast import FftAlgorithm
 from opencl_lab.ops.fft.functions.direct import dft
 from opencl_lab.ops.fft.problem import NORMS, DftProblem, scale_of
@@ -48,14 +48,15 @@ def _ours(problem: DftProblem, arrays: Mapping[str, Any], algorithm: str) -> Our
     return OurCall(dft, (arrays["signal"],), options)
 
 
-def _over_ranks(problem: DftProblem, arrays: Mapping[str, Any]) -> OurCall:
+def _over_ranks(problem: DftProblem, arrays: Mapping[str, Any]) -> RanksCall:
     """Return the transform of one row, or of rows, which the ranks share."""
     norm, signal = _norm(problem), arrays["signal"]
     if norm is None or signal.shape[2] != 1:
         raise InvalidProblem("over ranks rows are transformed, with a scale that numpy.fft has")
     whole = signal.reshape(-1) if signal.shape[0] == 1 else signal.reshape(signal.shape[:2])
     length = {"n": problem.n} if problem.kind == "c2r" else {}
-    return OurCall(_function(problem, distributed.fft), (whole,), {"norm": norm, **length})
+    name = f"fft.{_function(problem, fft).__name__}"
+    return RanksCall(name, (whole,), {"norm": norm, **length})
 
 
 def _transform(problem: DftProblem, module: Any, arrays: Mapping[str, Any], **options: Any) -> Any:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opencl_lab import distributed
 from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
 from opencl_lab.lab.ops.gemm.references import array_product, check_plain, torch_product
 from opencl_lab.lab.reference.clblast import OnClblast
-from opencl_lab.lab.reference.peers import Calls, OurCall
+from opencl_lab.lab.reference.peers import Calls, OurCall, RanksCall
 from opencl_lab.ops.gemm.bind import shaped
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.problem import GemmProblem
@@ -43,12 +42,12 @@ def _ours(problem: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> Ou
     return OurCall(gemm, tuple(found), options)
 
 
-def _over_ranks(problem: GemmProblem, arrays: Mapping[str, Any]) -> OurCall:
+def _over_ranks(problem: GemmProblem, arrays: Mapping[str, Any]) -> RanksCall:
     call = _ours(problem, arrays, "auto")
     if call is None or problem.batch != 1 or problem.bias or problem.activation:
         raise InvalidProblem("over ranks one product, without bias and activation, is made")
     names = (*OPTIONS, "c", "trans_a", "trans_b")
-    return OurCall(distributed.gemm, call.arrays, {name: call.options[name] for name in names})
+    return RanksCall("gemm", call.arrays, {name: call.options[name] for name in names})
 
 
 def _clblast(problem: GemmProblem, there: OnClblast, arrays: Mapping[str, Any]) -> Any:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab import distributed
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.ops.keys import without_rows
 from opencl_lab.lab.ops.sort.references import sorted_rows, torch_rows
-from opencl_lab.lab.reference.peers import Calls, OurCall
+from opencl_lab.lab.reference.peers import Calls, OurCall, RanksCall
 from opencl_lab.ops.sort.functions import sort
 from opencl_lab.ops.sort.problem import SortProblem
 
@@ -23,12 +22,10 @@ def _ours(problem: SortProblem, arrays: Mapping[str, Any], algorithm: str) -> Ou
     return OurCall(sort, (arrays["keys"],), options)
 
 
-def _over_ranks(problem: SortProblem, arrays: Mapping[str, Any]) -> OurCall:
+def _over_ranks(problem: SortProblem, arrays: Mapping[str, Any]) -> RanksCall:
     if problem.rows != 1:
         raise InvalidProblem(f"over ranks one row is sorted, not {problem.rows}")
-    return OurCall(
-        distributed.sort, (arrays["keys"].reshape(-1),), {"descending": problem.descending}
-    )
+    return RanksCall("sort", (arrays["keys"].reshape(-1),), {"descending": problem.descending})
 
 
 def _array_module(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
