@@ -208,14 +208,15 @@ def test_every_step_is_named_before_it_begins(device):
         assert f"{taken(2000)}, {label}" in labels and f"numpy, {label}" in labels
 
 
-def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
+@pytest.mark.parametrize(("total", "shown"), [(9, "3/9"), (0, "3 done")])
+def test_without_a_terminal_lines_tell_what_is_going_on(total, shown, monkeypatch, capsys):
     monkeypatch.setattr("opencl_lab.lab.cli.progress.LINE_SECONDS", 0.01)
 
     @click.command()
     @global_options
     def command():
         with progress_bar("conv2d") as progress:
-            progress(3, 9, "c:seq, first run")
+            progress(3, total, "c:seq, first run")
             deadline = time.monotonic() + 20
             while "c:seq" not in said[-1] and time.monotonic() < deadline:
                 time.sleep(0.01)
@@ -223,7 +224,7 @@ def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
 
     said = [""]
     command.main([], standalone_mode=False)
-    assert "oclab: conv2d: c:seq, first run (3/9, " in said[-1]
+    assert f"oclab: conv2d: c:seq, first run ({shown}, " in said[-1]
     said = ["c:seq"]
     capsys.readouterr()
     command.main(["--quiet"], standalone_mode=False)

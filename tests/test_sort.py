@@ -179,6 +179,16 @@ def test_other_byte_order(queue):
     assert ol.sort_by_key(keys, keys, queue=queue)[0].dtype == keys.dtype
 
 
+@pytest.mark.parametrize("dtype", [">u4", ">f8", [("a", ">i4"), ("b", ">f4")]], ids=str)
+def test_values_of_other_byte_order_are_not_swapped(dtype, rng, queue):
+    keys = rng.integers(0, 9, 20, np.int32)
+    values = np.arange(20 * np.dtype(dtype).itemsize, dtype=np.uint8).view(dtype)
+    expected = values[np.argsort(keys, kind="stable")]
+    for how in ({}, {"out": (np.empty_like(keys), np.empty_like(values))}, {}):
+        moved = ol.sort_by_key(keys, values, queue=queue, **how)[1]
+        assert moved.dtype == values.dtype and moved.tobytes() == expected.tobytes()
+
+
 UNALIGNED = """
 import numpy as np, opencl_lab as ol
 raw = np.zeros(16 * 5_000 + 16, np.uint8)

@@ -73,13 +73,6 @@ def _shifted(name: str, dtype: str, shape: Any, rng: Any) -> Task:
     return Task(partial(getattr(ol.fft, name)), (x,), (getattr(np.fft, name)(x),))
 
 
-def _convolved(dtype: str, sizes: tuple[int, int], rng: Any) -> Task:
-    a, b = (rng.integers(-9, 10, size).astype(dtype) for size in sizes)
-    right = np.convolve(a.astype("c16"), b)
-    right = right.real if a.dtype.kind == "f" else right
-    return Task(partial(ol.fft.convolve), (a, b), (right.astype(dtype),))
-
-
 def draw(device: Any, rng: np.random.Generator) -> Trial:
     """Draw a trial of any operation, or of a function that none has."""
     d = Drawer(device, rng)
@@ -90,7 +83,6 @@ def draw(device: Any, rng: np.random.Generator) -> Trial:
     dtype, name = d.dtype(("float32", "float64", "complex64")), d.pick(("fftshift", "ifftshift"))
     shape = tuple(d.size(60, 2) for _ in range(d.pick((1, 2, 3))))
     tasks = [partial(_shifted, name, dtype, shape)]
-    tasks += [partial(_convolved, dtype, (d.size(20_000), d.size(500)))]
     if not dtype.startswith("complex"):
         tasks += [partial(_cosine, d.pick(COSINE), d.pick((2, 3, 4)), dtype, shape)]
     return Trial(f"{dtype}, {shape}", d.pick(tasks), dtype)

@@ -53,7 +53,7 @@ def progress_bar(title: str) -> Iterator[ProgressReport]:
 
     with released(timer.start, stop):
         yield lambda done, total, label: bar.update(
-            task, completed=done, total=total, description=f"{title}: {label}"
+            task, completed=done, total=total or None, description=f"{title}: {label}"
         )
 
 
@@ -72,7 +72,8 @@ def _progress_lines(title: str) -> Iterator[ProgressReport]:
         while not over.wait(LINE_SECONDS):
             done, total, label = latest
             seconds = time.monotonic() - begin
-            complain(f"{title}: {label} ({done}/{total}, {seconds:.0f} s)")
+            count = f"{done}/{total}" if total else f"{done} done"
+            complain(f"{title}: {label} ({count}, {seconds:.0f} s)")
 
     printer = threading.Thread(target=print_lines, daemon=True)
     printer.start()

@@ -232,10 +232,13 @@ def sort_by_key(
         raise InvalidProblem("values of 0 bytes cannot travel with keys")
     call.use(key_array, queue, device)
     call.check(value_array)
+    value_dtype = value_array.dtype
+    if not value_dtype.isnative:  # bytes that only move, which nothing may swap
+        value_array = value_array.view(f"V{value_dtype.itemsize}")
     key_rows, value_rows = Rows.of(key_array, axis, call), Rows.of(value_array, axis, call)
     apart = (key_array, value_array)
     key_target = key_rows.target(out_keys, given.dtype, *apart)
-    value_target = value_rows.target(out_values, value_array.dtype, *apart)
+    value_target = value_rows.target(out_values, value_dtype, *apart)
     if out_keys is not None and out_values is not None and overlap(out_keys, out_values):
         raise InvalidProblem("the two arrays of out share memory")
     problem = SortProblem(
@@ -250,7 +253,7 @@ def sort_by_key(
         key_target,
         value_target,
     )
-    moved = moved.view(value_array.dtype)
+    moved = moved.view(value_dtype)
     if not given.dtype.isnative:
         result = result.astype(given.dtype)
     return (
