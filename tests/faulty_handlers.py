@@ -21,8 +21,8 @@ class Faulty(SelfTest):
     """Says what it tests in the file `TESTED`; breaks the families that `WRONG` names.
 
     The fault is `FAULT`: ``wrong``, ``crash``, ``hang``, ``once`` (a crash of the first child),
-    ``killed``, ``raises``, ``garbage``, ``list`` (garbage, too), ``error`` (a trial's), ``refused``
-    (once), ``basics``, ``vanished`` (the device) or ``lost``.
+    ``killed``, ``raises``, ``garbage``, ``list`` (garbage, too), ``unlisted`` (a crash),
+    ``error`` (a trial's), ``refused`` (once), ``basics``, ``vanished`` (the device) or ``lost``.
     """
 
     def __init__(self, *arguments):
@@ -35,6 +35,8 @@ class Faulty(SelfTest):
     def families(self):
         if os.environ["FAULT"] == "list":
             return 7
+        if os.environ["FAULT"] == "unlisted":
+            os.abort()
         return Verdict(
             "ok", value=[(Family("gather", "words"), GATHER.algorithm("words").templates)]
         )

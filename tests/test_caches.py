@@ -67,13 +67,15 @@ def test_only_what_the_library_wrote_is_cleared(root):
         f"verdicts/{ABOUT_GPU}",
     ]
     ours += [f"verdicts/.{ABOUT_GPU}.lock"]
+    of_older_versions = [f"hybrid/{ABOUT_GPU}", f"binaries/{'0a' * 20}.seen"]
+    ours += [f"binaries/{'0a' * 20}.bin", *of_older_versions]
     ours += [f"pocl/{PROGRAM}".replace("NH", "AC"), "pocl/checked", "pocl/tempfile_aB1_x9.cl"]
     ours += [f"pocl/haswell/{PROGRAM}", "pocl/haswell/checked.json"]
     ours += ["pocl/checked.json", f"pocl/.oclab-{'0a' * 8}.json"]
     _fill(root, *theirs, *ours)
     (root / "c" / "link").symlink_to(root / "other")
     (root / f"c/{LIBRARY[:-5]}2.so").symlink_to(root / "a.so")
-    assert sections() == ["c", "pocl", "verdicts", "doctor"]
+    assert sections() == ["binaries", "c", "pocl", "verdicts", "doctor", "hybrid"]
     found = {str(path.relative_to(root)) for name in sections() for path in section_files(name)}
     assert found == set(ours)
     for name in sections():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+
 import pytest
 from intel_setting import NAMES
 
@@ -25,6 +29,20 @@ def loads(monkeypatch):
 def test_the_library_of_the_wheel_is_loaded_wherever_opencl_was_started(wheel, loads):
     assert intel.platforms() == [2]
     assert loads == [str(wheel)] and not intel.why_missing()
+
+
+def test_folders_that_cannot_be_searched_are_passed_over(wheel, loads, monkeypatch):
+    """As of another user, on a path that `sudo -u` keeps."""
+    real = os.stat
+
+    def stat(path, *given, **more):
+        if "of others" in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *given, **more)
+
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(sys, "path", ["/of others/lib/python3/site-packages", *sys.path])
+    assert intel.library() == str(wheel)
 
 
 @pytest.mark.parametrize("name", NAMES)

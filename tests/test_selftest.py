@@ -274,9 +274,12 @@ def test_a_device_without_basics_is_refused(plant, tested, device):
     assert tested() == [DEVICE.key]
 
 
-def test_a_list_that_is_none_is_a_doubt(plant, device):
-    plant("list")
-    with pytest.raises(LaunchError, match="cannot be tested: its answer is no verdict"):
+@pytest.mark.parametrize(
+    ("fault", "why"), [("list", "its answer is no verdict"), ("unlisted", "the driver ended the")]
+)
+def test_a_list_that_is_none_is_a_doubt(plant, device, fault, why):
+    plant(fault)
+    with pytest.raises(LaunchError, match=f"cannot be tested: .*{why}"):
         examine(device, lambda family, verdict: None)
 
 

@@ -45,7 +45,7 @@ def _is_library(path: Path) -> bool:
 
 
 def _is_binary(path: Path) -> bool:
-    return _named(path, rf"[0-9a-f]{{40}}\.bin|{TEMPORARY}")
+    return _named(path, rf"[0-9a-f]{{40}}\.(bin|seen|trial)|{TEMPORARY}")
 
 
 def _is_record(path: Path) -> bool:
@@ -66,7 +66,7 @@ SECTIONS: dict[str, Callable[[Path], bool]] = {
     "c": _is_library,
     "pocl": _is_of_pocl,
     "verdicts": _is_record,
-    **dict.fromkeys(("doctor", "selftest"), _is_record),  # of older versions
+    **dict.fromkeys(("doctor", "hybrid", "selftest"), _is_record),  # of older versions
 }
 """The sections of the cache, and how the library's files in them are recognised."""
 

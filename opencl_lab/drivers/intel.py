@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from opencl_lab.core.systems import OFF
@@ -38,7 +39,13 @@ def library() -> str | None:
     packages = [path for path in map(Path, sys.path) if path.name in PACKAGES]
     folders = [*(path.absolute().parent.parent for path in packages), Path(sys.prefix, "lib")]
     found = (folder / DRIVER for folder in folders)
-    return next((str(path.resolve()) for path in found if path.is_file()), None)
+    return next((str(path.resolve()) for path in found if _is_file(path)), None)
+
+
+def _is_file(path: Path) -> bool:
+    with suppress(PermissionError):  # a folder of others, which cannot be searched
+        return path.is_file()
+    return False
 
 
 def is_intel_cpu(kind: str, platform_name: str) -> bool:

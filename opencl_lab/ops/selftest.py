@@ -176,13 +176,13 @@ def examine(
 
     try:
         keep(device, None)
-        found = {DEVICE: examination.verdict(DEVICE, (), children[0])}
-        listed = children[0].ask("families")
-        for verdict in (found[DEVICE], listed):
-            if verdict.word == "unknown":
-                raise LaunchError(f"the kernels of {device} cannot be tested: {verdict.detail}")
-        progress(DEVICE, found[DEVICE])
-        if found[DEVICE].word == "ok":
+        basics = examination.verdict(DEVICE, (), children[0])
+        found = {DEVICE: basics}
+        listed = children[0].ask("families") if basics.word == "ok" else basics
+        if basics.word != "broken" and listed.word != "ok":  # to list them compares nothing
+            raise LaunchError(f"the kernels of {device} cannot be tested: {listed.detail}")
+        progress(DEVICE, basics)
+        if basics.word == "ok":
             families = [(Family(*one), tuple(names)) for one, names in listed.value]
             for family, verdict in spread(test, families, children):
                 found[family] = verdict

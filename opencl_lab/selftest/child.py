@@ -77,6 +77,8 @@ class Child:
         try:
             if self._worker is None:
                 self._worker = Worker(opening(self._target, *self._arguments), self._environment)
+                if self._stopped:  # while it was started
+                    return Verdict("unknown", "it was stopped"), True
                 self._worker.answer(time.monotonic() + seconds)
             step = Trying("the first kernel")
             self._worker.send(*request)
@@ -105,9 +107,9 @@ class Child:
 
     def stop(self) -> None:
         """Kill the process; another thread that asks it gets an answer at once."""
-        self._stopped = True
-        if self._worker is not None:
-            self._worker.stop()
+        self._stopped, worker = True, self._worker
+        if worker is not None:  # another thread may end it meanwhile
+            worker.stop()
 
     def end(self) -> None:
         """Kill the process, and wait for its end; it may be asked again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -73,12 +73,20 @@ class Side:
         return f"{taken}: {self.why}"
 
 
-@lru_cache(maxsize=4096)
 def faster_side(problem: GemmProblem, device: Device) -> Side:
     """Return which side multiplies host arrays faster, copies included.
 
-    The first time that a process asks, both multiply random numbers.
+    The first time that a process asks, both multiply random numbers. Other factors than 0 and 1
+    take as long as each other.
     """
+    alpha, beta = (
+        each if each in (0, 1) else type(each)(2) for each in (problem.alpha, problem.beta)
+    )
+    return _faster_side(replace(problem, alpha=alpha, beta=beta), device)
+
+
+@lru_cache(maxsize=4096)
+def _faster_side(problem: GemmProblem, device: Device) -> Side:
     reason = lacks_blas(problem)
     if reason is not None:
         return Side(False, reason)
