@@ -24,7 +24,9 @@ from opencl_lab.lab.registry import operations
 from opencl_lab.ops.fft.fast import FFT
 from opencl_lab.ops.selftest import SelfTest, all_trials, examine
 from opencl_lab.ops.trial import Trial
+from opencl_lab.selftest import child as child_module
 from opencl_lab.selftest import examination, trust, verdicts
+from opencl_lab.selftest.examination import Examination
 from opencl_lab.selftest.trust import SelfTestWarning
 from opencl_lab.selftest.verdicts import DEVICE, Family
 from opencl_lab.symptoms.kernels import KernelRunner
@@ -272,6 +274,19 @@ def test_a_device_without_basics_is_refused(plant, tested, device):
     with pytest.raises(LaunchError, match="a loop ends early"):
         ol.gemm(np.ones((3, 4)), np.ones((4, 5)), queue=device.queue())
     assert tested() == [DEVICE.key]
+
+
+def test_a_child_that_is_stopped_while_it_starts_answers_at_once(device, monkeypatch):
+    real, child = child_module.Worker, Examination(device, "faulty_handlers:Faulty").child()
+
+    def worker(*given):
+        made = real(*given)
+        child.stop()  # as by Ctrl-C in another thread, which knows of no process yet
+        return made
+
+    monkeypatch.setattr(child_module, "Worker", worker)
+    found = child.ask("families")
+    assert (found.word, found.detail) == ("unknown", "it was stopped") and child._worker is None
 
 
 @pytest.mark.parametrize(

@@ -261,10 +261,6 @@ class Solver(Estimates[P], Generic[P]):
         """Return the names of a group's algorithms, probably the fastest first."""
         return self.registry
 
-    def promising(self, problem: P, device: Device) -> Iterable[str]:
-        """Return the names of algorithms that may be the fastest, for a search to try."""
-        return self.registry
-
     def choose(
         self, problem: P, device: Device, name: str = AUTO, *, internal: bool = False
     ) -> Algorithm[P]:

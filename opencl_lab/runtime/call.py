@@ -149,8 +149,3 @@ class Call:
         if self._recording is not None:
             for array in arrays:
                 self._recording.add_constant(array)
-
-    def condition(self, holds: Callable[[], bool]) -> None:
-        """Record a condition under which further calls do the same as this one."""
-        if self._recording is not None:
-            self._recording.conditions.append(holds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,6 @@ class Recording:
         New arrays, in the order in which they were made.
     constants : list of array
         Arrays made from arguments whose values belong to the key.
-    conditions : list of callable
-        Conditions under which the recording is valid.
     lost : bool
         Whether the call cannot be replayed, such as one that used memory of unknown origin.
     queue : pyopencl.CommandQueue or None
@@ -36,7 +34,6 @@ class Recording:
         self.runs: list[BoundRun] = []
         self.fresh: list[Fresh] = []
         self.constants: list[Any] = []
-        self.conditions: list[Callable[[], bool]] = []
         self.lost = False
         self.queue: cl.CommandQueue | None = None
         self._count = len(arrays)

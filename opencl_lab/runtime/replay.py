@@ -20,7 +20,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -83,11 +83,9 @@ class RecordedCall:
         generation: int,
     ):
         self.touched = time.monotonic()
-        self.queue = recording.queue
+        self.queue = bound.queue
         self.executables = tuple(run.executable for run in recording.runs)
-        watched = [item for item in self.executables if item.watched]
-        current = [partial(getattr, item, "current") for item in watched]
-        self.conditions: tuple[Callable[[], bool], ...] = (*recording.conditions, *current)
+        self.watched = tuple(item for item in self.executables if item.watched)
         self.generation = generation
         self._several = several
         self._bound = bound
@@ -248,8 +246,8 @@ def _record(
 
 def _is_current(key: Hashable, recorded: RecordedCall) -> bool:
     """Return whether a recorded call is still valid, and mark it as recently used."""
-    for holds in recorded.conditions:
-        if not holds():
+    for executable in recorded.watched:
+        if not executable.current:
             return False
     now = time.monotonic()
     if now > recorded.touched + TOUCH_SECONDS:
@@ -259,10 +257,9 @@ def _is_current(key: Hashable, recorded: RecordedCall) -> bool:
             return False
         recorded.touched = now
         _keep(key, recorded)
-        if recorded.queue is not None:
-            session = session_of(recorded.queue)
-            for executable in recorded.executables:
-                session.touch(executable)
+        session = session_of(recorded.queue)
+        for executable in recorded.executables:
+            session.touch(executable)
     return True
 
 

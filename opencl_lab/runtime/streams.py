@@ -12,11 +12,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.memory import host_memory
 from opencl_lab.core.wording import bytes_of
-from opencl_lab.runtime.staging import (
-    Bytes,
-    Copy,
-    Staging,
-)
+from opencl_lab.runtime.staging import Bytes, Copy, Staging
 
 LIMIT = "OCLAB_DEVICE_BYTES"
 SHARE = {False: 0.75, True: 0.25}

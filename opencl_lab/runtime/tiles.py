@@ -255,7 +255,7 @@ class _Run:
             except BaseException:
                 self._stop.set()
                 try:
-                    self._queue.finish()  # enqueued kernels use memory that returns to the pool
+                    self._queue.finish()  # enqueued kernels use memory that is freed
                 finally:
                     abandon(self._sent, deque(job for _, job in self._written))
                 raise
