@@ -132,6 +132,15 @@ def test_what_is_damaged_or_of_others_is_removed_and_built_again(add, loads, cap
     assert _from_binary(loads) == [True]
 
 
+def test_a_cache_that_is_cleared_meanwhile_is_no_error(add, monkeypatch):
+    def gone(section):
+        raise FileNotFoundError(section)
+
+    monkeypatch.setattr(binaries, "section_files", gone)
+    add()
+    assert len(_files()) == 1
+
+
 def test_a_binary_that_the_driver_refuses_is_removed(add, loads):
     add()
     (path,) = _files()

@@ -89,10 +89,11 @@ class Binary:
         """Keep the binary of a program whose build took `seconds`, if that saves time later."""
         if seconds < WORTH:
             return
-        binaries: Any = program.get_info(cl.program_info.BINARIES)
-        with suppress(OSError), replace_file(self.path, 0o600) as file:  # a full disk, for example
-            file.write_bytes(self._sealed(binaries[0]))
-        _bound(MOST_BYTES)
+        with suppress(OSError, cl.Error):  # a full disk, or another process clears the cache
+            binaries: Any = program.get_info(cl.program_info.BINARIES)
+            with replace_file(self.path, 0o600) as file:
+                file.write_bytes(self._sealed(binaries[0]))
+            _bound(MOST_BYTES)
 
     def _sealed(self, binary: bytes) -> bytes:
         """Return the content of the file: a checksum of its name and the binary, and that."""
