@@ -22,7 +22,7 @@
  *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
  *                         multiply_spectra  blocks by the filter, and exchange of the components
  *     recheck.mako        which results are doubtful
- *     fft_sample.mako       sample_peaks, sample_results   whether transforms are worth it
+ *     fft_sample.mako     sample_peaks, sample_results   whether transforms are worth it
  *     fft_store.mako      store_blocks      b + i a  ->  what is valid of both, and marks
  *     recheck_sums.mako   sum_doubtful      image and weights  ->  marked results, summed directly
  *

@@ -7,12 +7,12 @@
 ##     |    |    |*        |   (*)  ->  |..........|       bound; else a direct sum of its own.
 ##     +----+----+----+----+            |          |       Direct sums are chosen if on average
 ##                                      +----------+       that takes longer than the transforms
-##                                    sample_peaks: some     save.
-##                                    rows  -> bound
+##                              sample_peaks: some rows    save.
+##                              -> bound
 ##
-##   sample_peaks     the largest pixel of each of these rows, and the largest magnitudes of the spectrum
-##   sample_results   what the recheck of some results would cost; the last group decides: by_transforms
-##                  or by_sums becomes 1, the other one 0
+##   sample_peaks    the largest pixel of each of these rows, and the largest magnitudes of the spectrum
+##   sample_results  what the recheck of some results would cost; the last group decides: by_transforms
+##                   or by_sums becomes 1, the other one 0
 ##
 ## PIXELS    types and boundary condition: see pixels.mako
 ## CHANNELS  values of a pixel
@@ -32,27 +32,27 @@
 /* The first groups take the rows of the spectrum, as find_peaks does, the others those of the image. */
 __kernel GROUP
 void sample_peaks(__global const element_t *restrict image,
-                __global const sum_t *restrict spectrum,
-                __global bits_t *restrict sampled_peak,
-                __global bits_t *restrict spectrum_peak,
-                const int height,
-                const int width,
-                const int rows,
-                const int columns,
-                const int blocks_y,
-                const int blocks_x,
-                const int valid_y,
-                const int valid_x,
-                const int last_row,
-                const int last_column,
-                const int offset_y,
-                const int offset_x,
-                const uint blocks,
-                const uint pair_step,
-                const uint row_step,
-                const uint sampled_rows,
-                const sum_t size,
-                const sum_t cval)
+                  __global const sum_t *restrict spectrum,
+                  __global bits_t *restrict sampled_peak,
+                  __global bits_t *restrict spectrum_peak,
+                  const int height,
+                  const int width,
+                  const int rows,
+                  const int columns,
+                  const int blocks_y,
+                  const int blocks_x,
+                  const int valid_y,
+                  const int valid_x,
+                  const int last_row,
+                  const int last_column,
+                  const int offset_y,
+                  const int offset_x,
+                  const uint blocks,
+                  const uint pair_step,
+                  const uint row_step,
+                  const uint sampled_rows,
+                  const sum_t size,
+                  const sum_t cval)
 {
     const bool of_image = get_group_id(0) >= rows;
     const uint group = get_group_id(0) - (of_image ? rows : 0);
@@ -86,35 +86,35 @@ void sample_peaks(__global const element_t *restrict image,
    a doubtful result, and `limit` of a result. `arrived` is zero before and after. */
 __kernel GROUP
 void sample_results(__global const element_t *restrict image,
-                  const weights_t weights,
-                  __global const bits_t *restrict sampled_peak,
-                  __global const bits_t *restrict spectrum_peak,
-                  volatile __global uint *restrict arrived,
-                  __global uint *restrict by_transforms,
-                  __global uint *restrict by_sums,
-                  const int height,
-                  const int width,
-                  const int filter_height,
-                  const int filter_width,
-                  const int rows,
-                  const int columns,
-                  const int blocks_y,
-                  const int blocks_x,
-                  const int valid_y,
-                  const int valid_x,
-                  const int out_height,
-                  const int out_width,
-                  const int offset_y,
-                  const int offset_x,
-                  const uint blocks,
-                  const uint pair_step,
-                  const uint sampled_rows,
-                  const uint samples,
-                  const sum_t share,
-                  const sum_t hidden,
-                  const sum_t check,
-                  const sum_t again,
-                  const sum_t limit)
+                    const weights_t weights,
+                    __global const bits_t *restrict sampled_peak,
+                    __global const bits_t *restrict spectrum_peak,
+                    volatile __global uint *restrict arrived,
+                    __global uint *restrict by_transforms,
+                    __global uint *restrict by_sums,
+                    const int height,
+                    const int width,
+                    const int filter_height,
+                    const int filter_width,
+                    const int rows,
+                    const int columns,
+                    const int blocks_y,
+                    const int blocks_x,
+                    const int valid_y,
+                    const int valid_x,
+                    const int out_height,
+                    const int out_width,
+                    const int offset_y,
+                    const int offset_x,
+                    const uint blocks,
+                    const uint pair_step,
+                    const uint sampled_rows,
+                    const uint samples,
+                    const sum_t share,
+                    const sum_t hidden,
+                    const sum_t check,
+                    const sum_t again,
+                    const sum_t limit)
 {
     const uint group = get_group_id(0), sampled = group / samples;
     bits_t pixel_peak = 0, filter_peak = 0;
