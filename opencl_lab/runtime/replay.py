@@ -20,7 +20,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -83,7 +83,7 @@ class RecordedCall:
         generation: int,
     ):
         self.touched = time.monotonic()
-        self.queue = bound.queue
+        self.queue = recording.queue
         self.executables = tuple(run.executable for run in recording.runs)
         self.watched = tuple(item for item in self.executables if item.watched)
         self.generation = generation
@@ -257,9 +257,10 @@ def _is_current(key: Hashable, recorded: RecordedCall) -> bool:
             return False
         recorded.touched = now
         _keep(key, recorded)
-        session = session_of(recorded.queue)
-        for executable in recorded.executables:
-            session.touch(executable)
+        if recorded.queue is not None:
+            session = session_of(recorded.queue)
+            for executable in recorded.executables:
+                session.touch(executable)
     return True
 
 
