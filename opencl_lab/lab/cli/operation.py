@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from opencl_lab.lab.cli.common import global_options, settings
-from opencl_lab.lab.cli.completion import files
 from opencl_lab.lab.cli.options import problem_options, run_options
 from opencl_lab.lab.cli.outputs import check_outputs, show_comparison
 from opencl_lab.lab.cli.parts import find_job, run_job
@@ -36,17 +35,17 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
         "-o",
         "--output",
         metavar="FILE",
-        shell_complete=files,
+        type=click.Path(),
         help="Write the result to a file; - prints it, as comma-separated text, and nothing else.",
     )
     @click.option(
-        "--csv", "csv_file", metavar="FILE", shell_complete=files, help="Write the table as CSV."
+        "--csv", "csv_file", metavar="FILE", type=click.Path(), help="Write the table as CSV."
     )
     @click.option(
         "--plot",
         "plot_file",
         metavar="FILE",
-        shell_complete=files,
+        type=click.Path(),
         help="Write a plot of times or results.",
     )
     @global_options
@@ -61,7 +60,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
 
     for name in chosen.inputs:
         command = click.argument(
-            name, required=False, metavar=f"[{name.upper()}]", shell_complete=files
+            name, required=False, metavar=f"[{name.upper()}]", type=click.Path()
         )(command)
     return command
 

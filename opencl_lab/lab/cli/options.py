@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from opencl_lab.lab.cli.common import add_options
-from opencl_lab.lab.cli.completion import algorithms, files, one_of, references
 from opencl_lab.lab.cli.values import NUMBER, WHOLE_NUMBER, variants
 from opencl_lab.lab.engine.request import Request
 from opencl_lab.lab.operation import Operation, Option
@@ -29,7 +28,6 @@ RUN_OPTIONS = (
         default="auto",
         show_default=True,
         metavar="NAME[,NAME]|auto|all",
-        shell_complete=algorithms,
         help="OpenCL algorithms to run.",
     ),
     click.option(
@@ -46,7 +44,6 @@ RUN_OPTIONS = (
     click.option(
         "--against",
         metavar="NAME[,NAME]|all|none",
-        shell_complete=references,
         help="References to compare with; all: also those with data on the device, and those that "
         "are not installed.  [default: the installed ones with data on the host, if times are "
         "shown]",
@@ -153,10 +150,15 @@ def _option(option: Option) -> Callable[[Any], Any]:
         text += f"  [default: {default}]"
     shown: dict[str, Any] = {"help": text, "type": TYPES.get(option.type, option.type)}
     if option.choices:
-        shown |= {"metavar": "NAME", "shell_complete": one_of(option.choices)}
+        shown |= {"metavar": "NAME", "shell_complete": _completed(option.choices)}
     elif option.type is str:
-        shown |= {"metavar": "FILE", "shell_complete": files}
+        shown |= {"metavar": "FILE", "type": click.Path()}
     return click.option(flag, option.name, default=None, **shown)
+
+
+def _completed(words: Sequence[str]) -> Callable[..., list[str]]:
+    """Return what shells complete, of the words."""
+    return lambda context, parameter, begun: [word for word in words if word.startswith(begun)]
 
 
 def given_of(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import check_target, write_target
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.cli.common import complain, document, global_options, print_json, settings
-from opencl_lab.lab.cli.completion import files, folders
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.report.documents import find_results
 from opencl_lab.lab.report.page import page_of
@@ -20,12 +19,12 @@ NAME = "report.html"
 
 
 @click.command("report")
-@click.argument("place", metavar="DIR", shell_complete=folders)
+@click.argument("place", metavar="DIR", type=click.Path())
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
-    shell_complete=files,
+    type=click.Path(),
     help=f"The page.  [default: {NAME} in the folder]",
 )
 @global_options

@@ -18,7 +18,6 @@ from opencl_lab.core.records import as_json
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import render
 from opencl_lab.lab.cli.common import document, global_options, print_json, settings
-from opencl_lab.lab.cli.completion import algorithms
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options, used_options
 from opencl_lab.lab.operation import Operation
@@ -57,7 +56,6 @@ def source_operation_command(chosen: Operation[Any]) -> click.Command:
         show_default=True,
         metavar="NAME|auto",
         help="Algorithm to print.",
-        shell_complete=algorithms,
     )
     @global_options
     def command(algorithm: str, **given: Any) -> None:

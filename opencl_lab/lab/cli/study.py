@@ -23,7 +23,6 @@ from opencl_lab.lab.cli.common import (
     settings,
     write_files,
 )
-from opencl_lab.lab.cli.completion import folders
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.results import (
     named_folder,
@@ -61,7 +60,7 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
 @click.option(
     "--out",
     metavar="DIR",
-    shell_complete=folders,
+    type=click.Path(),
     help="Folder for the results, with a subfolder for each study; required, except with list.",
 )
 @click.option(

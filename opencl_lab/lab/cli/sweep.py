@@ -12,7 +12,6 @@ import click
 from opencl_lab.core import early
 from opencl_lab.lab.cli.calls import CALL_RESULTS, bench_calls
 from opencl_lab.lab.cli.common import complain, global_options, settings
-from opencl_lab.lab.cli.completion import folders
 from opencl_lab.lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
 from opencl_lab.lab.cli.options import (
     RunOptions,
@@ -47,7 +46,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     @click.option(
         "--out",
         metavar="DIR",
-        shell_complete=folders,
+        type=click.Path(),
         help="Folder for the results; required, except with --calls and --crossover.",
     )
     @click.option(

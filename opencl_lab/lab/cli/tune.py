@@ -10,7 +10,6 @@ from click.shell_completion import CompletionItem
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.cli.common import global_options
-from opencl_lab.lab.cli.completion import algorithms
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
 from opencl_lab.lab.cli.tune_search import AskedSearch, run_search, search_options
@@ -73,7 +72,6 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
         show_default=True,
         metavar="NAME|auto",
         help="Algorithm to tune.",
-        shell_complete=algorithms,
     )
     @search_options
     @global_options

@@ -23,7 +23,6 @@ from opencl_lab.lab.cli.common import (
     settings,
     write_files,
 )
-from opencl_lab.lab.cli.completion import files
 from opencl_lab.lab.cli.tune_result import failure_counts, pace, print_result, result_document
 from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.presentation.drawing import check_plot
@@ -81,7 +80,7 @@ SEARCH_OPTIONS = (
         "--plot",
         "plot_file",
         metavar="FILE",
-        shell_complete=files,
+        type=click.Path(),
         help="Write a plot of the search.",
     ),
 )

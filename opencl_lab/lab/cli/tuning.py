@@ -19,7 +19,6 @@ from opencl_lab.core.paths import check_target, data_dir, write_target
 from opencl_lab.core.wording import counted, plain
 from opencl_lab.drivers.discovery import devices
 from opencl_lab.lab.cli.common import add_options, document, global_options, print_json, settings
-from opencl_lab.lab.cli.completion import files
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
 from opencl_lab.lab.operation import Operation
@@ -260,7 +259,7 @@ def _row_lines(row: dict[str, Any]) -> list[str]:
 
 
 @tuning_command.command("export")
-@click.argument("file", shell_complete=files)
+@click.argument("file", type=click.Path())
 @click.option(
     "--format",
     "form",
@@ -297,7 +296,7 @@ def export_command(file: str, form: str, operation: str | None, algorithm: str |
 
 
 @tuning_command.command("import")
-@click.argument("file", shell_complete=files)
+@click.argument("file", type=click.Path())
 @global_options
 def import_command(file: str) -> None:
     """Read FILE, which `oclab tuning export` wrote: entries newer than yours are taken over."""
