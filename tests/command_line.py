@@ -15,7 +15,7 @@ QUICK = ("--repeats", "1", "--against", "none")
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """How a command ended in this process, as `subprocess.run` tells it of one of its own."""
 
     returncode: int
@@ -29,7 +29,7 @@ def oclab(*arguments, **environment):
     changed = mock.patch.dict(os.environ, environment)
     with changed, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main([str(argument) for argument in arguments])
-    return Ended(status, out.getvalue(), err.getvalue())
+    return CommandResult(status, out.getvalue(), err.getvalue())
 
 
 def command(*arguments):

@@ -72,7 +72,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Command:
+class ShellCommand:
     """One command of a session with the output that the document shows."""
 
     text: str
@@ -122,7 +122,7 @@ def _meaning(named: re.Match[str], line: int) -> str:
     return named[2]
 
 
-def commands(block: Block) -> Iterator[Command]:
+def commands(block: Block) -> Iterator[ShellCommand]:
     """Return the commands of a session: quotes and backslashes continue them over lines."""
     at = 0
     while at < len(block.lines):
@@ -135,7 +135,7 @@ def commands(block: Block) -> Iterator[Command]:
         start = at
         while at < len(block.lines) and not block.lines[at].startswith("$ "):
             at += 1
-        yield Command(text, block.lines[start:at], block.first + line)
+        yield ShellCommand(text, block.lines[start:at], block.first + line)
 
 
 def _open(text: str) -> bool:

@@ -29,7 +29,7 @@ def fail(fault):
     time.sleep(600)
 
 
-class Faulty(MPI.Intracomm):
+class FaultyComm(MPI.Intracomm):
     """A communicator, one of whose collective calls fails."""
 
     left, fault, made = 0, "", 0
@@ -37,30 +37,30 @@ class Faulty(MPI.Intracomm):
 
 def _counted(name):
     def call(self, *given, **how):
-        Faulty.made += 1
-        if MPI.COMM_WORLD.rank == SICK and Faulty.made == Faulty.left:
-            fail(Faulty.fault)
+        FaultyComm.made += 1
+        if MPI.COMM_WORLD.rank == SICK and FaultyComm.made == FaultyComm.left:
+            fail(FaultyComm.fault)
         return getattr(MPI.Intracomm, name)(self, *given, **how)
 
     return call
 
 
 for name in COLLECTIVES:
-    setattr(Faulty, name, _counted(name))
+    setattr(FaultyComm, name, _counted(name))
 
 
 def _faulty_too(name):
     """Return a method whose new communicator may fail, too."""
-    return lambda self, *given: Faulty(getattr(MPI.Intracomm, name)(self, *given))
+    return lambda self, *given: FaultyComm(getattr(MPI.Intracomm, name)(self, *given))
 
 
 for name in ("Split", "Dup"):
-    setattr(Faulty, name, _faulty_too(name))
+    setattr(FaultyComm, name, _faulty_too(name))
 
 
 def main(operation, fault, k="0"):
-    Faulty.left, Faulty.fault = int(k), fault
-    comm = Faulty(MPI.COMM_WORLD.Dup())
+    FaultyComm.left, FaultyComm.fault = int(k), fault
+    comm = FaultyComm(MPI.COMM_WORLD.Dup())
     x = np.random.default_rng(5).random((40, 40), np.float32)
     make = od.DistArray.from_global
     calls = {
@@ -78,7 +78,7 @@ def main(operation, fault, k="0"):
         return
     calls[operation]()
     if comm.rank == SICK:
-        print("calls:", Faulty.made, flush=True)
+        print("calls:", FaultyComm.made, flush=True)
 
 
 if __name__ == "__main__":

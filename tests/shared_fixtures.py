@@ -29,7 +29,7 @@ from opencl_lab.tuned import database, storage
 
 
 @dataclass(frozen=True)
-class Side:
+class ArraySide:
     """Where the arrays of a call lie."""
 
     name: str
@@ -52,7 +52,7 @@ class Side:
 @pytest.fixture(params=["host", "device"])
 def side(request, queue):
     """The host, then the device."""
-    return Side(request.param, queue)
+    return ArraySide(request.param, queue)
 
 
 # -------------------------------------------------------------------- runtime

@@ -150,14 +150,14 @@ def test_every_run_counts_and_not_the_first_alone(device, monkeypatch):
 
 
 def test_the_first_right_result_is_handed_on(device, monkeypatch):
-    class Wrong(OddEvenMerge):
+    class WrongOrder(OddEvenMerge):
         name = "wrong"
 
         def plan(self, problem, config, device):
             return OddEvenMerge.plan(self, replace(problem, descending=True), config, device)
 
     class Two(SortSolver):
-        registry = {"wrong": Wrong(), "odd-even-merge": OddEvenMerge()}  # noqa: RUF012
+        registry = {"wrong": WrongOrder(), "odd-even-merge": OddEvenMerge()}  # noqa: RUF012
 
     monkeypatch.setattr(type(SORT), "solver", Two())
     problem = SortProblem(100, np.dtype("int32"))

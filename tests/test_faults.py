@@ -68,7 +68,7 @@ def plain_launches(monkeypatch, device):
     session_of(device.queue()).free()  # what is bound to the function that was replaced
 
 
-class Fault:
+class FailingCall:
     """Fails at one of the calls of a function, or from that one on."""
 
     def __init__(self, kind, words, function):
@@ -153,7 +153,7 @@ def every_call(quick):
 
 @every_call("sort of many")  # several launches, and counters
 def test_each_launch_may_fail(name, side, device, rng, monkeypatch):
-    fault = Fault(cl.RuntimeError, REFUSED, bound._enqueue)
+    fault = FailingCall(cl.RuntimeError, REFUSED, bound._enqueue)
     monkeypatch.setattr(bound, "_enqueue", fault)
     made = Made(name, side, device, rng)
     fault.arm()
@@ -174,7 +174,7 @@ def test_each_launch_may_fail(name, side, device, rng, monkeypatch):
 @pytest.mark.parametrize("name", [*FEW, *LARGE])
 def test_a_device_that_is_gone_is_one_sentence(name, side, device, rng, monkeypatch):
     gone = cl.RuntimeError, "clEnqueueNDRangeKernel failed: DEVICE_NOT_AVAILABLE"
-    launch, wait = Fault(*gone, bound._enqueue), Fault(*gone, cl.CommandQueue.finish)
+    launch, wait = FailingCall(*gone, bound._enqueue), FailingCall(*gone, cl.CommandQueue.finish)
     monkeypatch.setattr(bound, "_enqueue", launch)
     monkeypatch.setattr(cl.CommandQueue, "finish", lambda queue: wait(queue))
     made = Made(name, side, device, rng)
@@ -190,7 +190,7 @@ def test_a_device_that_is_gone_is_one_sentence(name, side, device, rng, monkeypa
 @pytest.fixture
 def allocations(monkeypatch):
     """The fault of all allocations of device memory, each of which is tried twice."""
-    fault = Fault(cl.MemoryError, "MEM_OBJECT_ALLOCATION_FAILURE", lambda run: run())
+    fault = FailingCall(cl.MemoryError, "MEM_OBJECT_ALLOCATION_FAILURE", lambda run: run())
     real = freeing.with_room
     for module in (freeing, results, session, executable):
         monkeypatch.setattr(module, "with_room", lambda run, *size: real(lambda: fault(run), *size))
@@ -225,7 +225,7 @@ def test_each_allocation_may_fail(name, side, device, rng, allocations):
 def test_each_build_may_fail(name, device, rng, monkeypatch):
     made = Made(name, "host", device, rng)
     sides = [session_of(side.queue()) for side in (device, device.serial_side) if side]
-    fault = Fault(cl.RuntimeError, "BUILD_PROGRAM_FAILURE: error: planted", Programs._built)
+    fault = FailingCall(cl.RuntimeError, "BUILD_PROGRAM_FAILURE: error: planted", Programs._built)
     monkeypatch.setattr(Programs, "_built", lambda *given, **more: fault(*given, **more))
     # A program that does not build with few declarations is tried with all.
     monkeypatch.setattr(programs, "with_declarations", lambda version, text: None)
@@ -253,7 +253,7 @@ def test_calls_that_fail_leave_no_memory_taken(side, device, rng, monkeypatch):
     def resident_bytes():
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
-    fault = Fault(cl.RuntimeError, "planted", bound._enqueue)
+    fault = FailingCall(cl.RuntimeError, "planted", bound._enqueue)
     monkeypatch.setattr(bound, "_enqueue", fault)
     monkeypatch.setitem(CALLS, "large", (ol.sort, [integers(1_000_003)], {}))
     made = Made("large", side, device, rng)
@@ -275,7 +275,7 @@ def test_calls_that_fail_leave_no_memory_taken(side, device, rng, monkeypatch):
 
 
 def test_a_launch_that_fails_is_status_4(monkeypatch, capsys):
-    fault = Fault(cl.RuntimeError, REFUSED, bound._enqueue)
+    fault = FailingCall(cl.RuntimeError, REFUSED, bound._enqueue)
     fault.arm(1, lasting=True)
     monkeypatch.setattr(bound, "_enqueue", fault)
     assert main(["sort", "--n", "1000", "--against", "none"]) == 4

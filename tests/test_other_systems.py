@@ -117,7 +117,7 @@ def test_files_are_sorted_without_what_other_systems_lack(elsewhere, tmp_path, m
 # ------------------------------------------------------------ workers without inherited sockets
 
 
-class Servant:
+class PortServant:
     """Answers with what it gets."""
 
     def __init__(self, say):
@@ -138,7 +138,7 @@ def at_port(monkeypatch):
 
 @pytest.mark.usefixtures("at_port")
 def test_workers_connect_to_a_port():
-    made = Worker(opening(f"{__name__}:Servant"))
+    made = Worker(opening(f"{__name__}:PortServant"))
     try:
         assert made.connection.family == socket.AF_INET
         made.answer(time.monotonic() + 30)
@@ -164,7 +164,7 @@ def test_nobody_else_is_listened_to(monkeypatch):
         return server
 
     monkeypatch.setattr(socket, "create_server", watched)
-    made = Worker(opening(f"{__name__}:Servant"))
+    made = Worker(opening(f"{__name__}:PortServant"))
     try:
         made.answer(time.monotonic() + 30)
         made.send("echo", 7)
@@ -181,7 +181,7 @@ def test_nobody_else_is_listened_to(monkeypatch):
 @pytest.mark.usefixtures("at_port")
 def test_a_process_that_ends_before_it_connects_is_reported(monkeypatch):
     monkeypatch.setattr(workers, "START", "raise SystemExit('no such module')")
-    made = Worker(opening(f"{__name__}:Servant"))
+    made = Worker(opening(f"{__name__}:PortServant"))
     try:
         with pytest.raises(Died, match=r"exit status 1 \(no such module\)"):
             made.answer(time.monotonic() + 30)

@@ -50,9 +50,9 @@ def test_what_is_made_of_reports():
     found = races.parse(LOG + LOG.replace("Group(1,0,0)", "Group(0,0,0)"))
     statements = ("histogram[word] = 0;", "atomic_add(&histogram[word], count);")
     race = "Read-write data race in global memory"
-    between = races.Report(race, "histograms", statements, True)
-    within = races.Report(race, "histograms", statements, False)
-    outside = races.Report(
+    between = races.RaceReport(race, "histograms", statements, True)
+    within = races.RaceReport(race, "histograms", statements, False)
+    outside = races.RaceReport(
         "Invalid read of size 4 in global memory", "scatter", ("own[j] = source[begin];",)
     )
     assert found == {between: 1, within: 1, outside: 2}

@@ -11,7 +11,7 @@ import pyopencl.tools
 import pytest
 from public_calls import BOX, CALLS, WAVE, arguments
 from scipy import ndimage
-from shared_fixtures import Side
+from shared_fixtures import ArraySide
 
 import opencl_lab as ol
 from opencl_lab.runtime import replay
@@ -259,7 +259,7 @@ class Derived(cl.array.Array):
 @pytest.mark.parametrize("name", CALLS)
 def test_derived_device_arrays_are_like_pyopencl_s_own(name, queue, rng, runs):
     function, _, options = CALLS[name]
-    given = arguments(name, Side("device", queue), rng)
+    given = arguments(name, ArraySide("device", queue), rng)
     right = function(*given, **options)
     derived = [Derived.of(x) if isinstance(x, cl.array.Array) else x for x in given]
     for count in (1, 2):

@@ -34,7 +34,7 @@ EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;${1+1}|$x$
 SVG = "data:image/svg+xml;base64,"
 
 
-class Page(HTMLParser):
+class ParsedPage(HTMLParser):
     """A page that is whole, links into itself, and asks for nothing from elsewhere."""
 
     def __init__(self, text):
@@ -81,7 +81,7 @@ def reported(source):
     """Return the page that the command makes of documents."""
     assert main(["report", str(source), "--quiet"]) == 0
     folder = source if source.is_dir() else source.parent
-    return Page((folder / "report.html").read_text(encoding="utf-8"))
+    return ParsedPage((folder / "report.html").read_text(encoding="utf-8"))
 
 
 def texts(cells):
@@ -99,7 +99,7 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     assert main(["report", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert "4 documents" in out and err.count("left out") == 4
-    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = ParsedPage((tmp_path / "report.html").read_text(encoding="utf-8"))
     words = page.words
     assert page.tags.count("table") == 12 and len(page.pictures) == 9
     assert "6 experiments with" in words and "1 row failed" in words
@@ -241,7 +241,7 @@ def test_the_command_says_what_it_read_and_pages_what_is_missing(tmp_path, capsy
     content = json.loads(capsys.readouterr().out)
     assert content["read"] == [str(path)] and content["output"] == str(page)
     lacks = "It was interrupted. Not measured: sort at n=10; n=20. Not measured: fft at n=8."
-    assert lacks in Page(page.read_text(encoding="utf-8")).words
+    assert lacks in ParsedPage(page.read_text(encoding="utf-8")).words
 
 
 def test_reasons_are_said_once_and_few_runs_are_called_few(tmp_path):

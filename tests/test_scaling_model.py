@@ -105,7 +105,7 @@ def test_exchanges_are_those_of_the_layouts(machine, ranks):
         for other in range(ranks)
         if other != rank
     ]
-    call = model.Call(replace(machine, node=1), ranks)
+    call = model.CallTime(replace(machine, node=1), ranks)
     assert call.messages() == sum(size > 0 for size in sizes)
     assert call.sent(8 * SIZES["fft"] / ranks) == 8 * sum(sizes)
 

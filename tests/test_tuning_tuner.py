@@ -57,11 +57,11 @@ def test_what_looked_faster_and_was_not_compared_is_told(task):
 def test_the_built_in_configuration_is_compared_even_where_it_was_not_checked_in_all_cases(task):
     built_in = task.algorithm.default_config(task.problem, GPU)
 
-    class NoTime(Replay):
+    class NoTimeOfBuiltIn(Replay):
         def prove(self, config, seconds):
             return None if config == built_in else super().prove(config, seconds)
 
-    result = tuned_by(NoTime(record(task, tile_time)), task, budget=1000, fresh=True)
+    result = tuned_by(NoTimeOfBuiltIn(record(task, tile_time)), task, budget=1000, fresh=True)
     assert built_in in [item.config for item in result.finalists] and result.gained
 
 
@@ -141,7 +141,7 @@ def rounds_of(task, factor, spread):
     noise = np.random.default_rng(0)
     other = {"TILE": 8, "LOCAL_PAD": 0, "UNROLL": 8}
 
-    class Noisy(Replay):
+    class NoisyOther(Replay):
         def again(self, config, seconds):
             time = (factor if dict(config) == other else 1.0) * noise.uniform(1, spread)
             return Evaluation(config, "correct", times_ms=(time, time, 1.5 * time))
@@ -149,7 +149,7 @@ def rounds_of(task, factor, spread):
     def time_of(config):
         return factor if dict(config) == other else 1.0
 
-    return tuned_by(Noisy(record(task, time_of)), task, budget=1000, fresh=True), other
+    return tuned_by(NoisyOther(record(task, time_of)), task, budget=1000, fresh=True), other
 
 
 def test_a_gain_within_noise_is_none(task):
@@ -194,7 +194,7 @@ def test_progress_says_how_far_it_is(task):
 
 
 def test_what_fails_another_check_case_makes_room_for_the_next_best(task):
-    class Wrong(Replay):
+    class WrongReplay(Replay):
         def prove(self, config, seconds):
             proved.append(config)
             if config["UNROLL"] == 4:
@@ -202,7 +202,7 @@ def test_what_fails_another_check_case_makes_room_for_the_next_best(task):
             return super().prove(config, seconds)
 
     proved = []
-    result = tuned_by(Wrong(record(task, tile_time)), task, budget=1000, fresh=True)
+    result = tuned_by(WrongReplay(record(task, tile_time)), task, budget=1000, fresh=True)
     assert result.best.config["UNROLL"] == 2 and result.best.config["TILE"] == 16
     assert len(result.finalists) >= 5 and result.stable
     assert result.failures["correctness"] == sum(config["UNROLL"] == 4 for config in proved) > 0
@@ -210,7 +210,7 @@ def test_what_fails_another_check_case_makes_room_for_the_next_best(task):
 
 
 def test_what_was_not_proved_is_no_winner(task):
-    class Slow(Replay):
+    class InterruptedSearch(Replay):
         def complete(self, config):
             return False
 
@@ -219,14 +219,14 @@ def test_what_was_not_proved_is_no_winner(task):
                 raise KeyboardInterrupt
             return super().evaluate(config, best_ms, seconds)
 
-    result = tuned_by(Slow(record(task, tile_time)), task, budget=100, fresh=True)
+    result = tuned_by(InterruptedSearch(record(task, tile_time)), task, budget=100, fresh=True)
     default = task.algorithm.default_config(task.problem, GPU)
     assert min(result.evaluations, key=lambda item: item.time_ms).config != default
     assert result.best.config == default and not result.gained
 
 
 def test_finals_do_not_wait_for_all_programs(task, monkeypatch):
-    class Slow(Replay):
+    class SlowToCompile(Replay):
         now = 0.0
 
         def choose(self, configs, seconds, whole=False):
@@ -236,7 +236,7 @@ def test_finals_do_not_wait_for_all_programs(task, monkeypatch):
         def complete(self, config):
             return config["TILE"] == 16 and config["UNROLL"] == 4
 
-    runner = Slow(record(task, tile_time))
+    runner = SlowToCompile(record(task, tile_time))
     monkeypatch.setattr("opencl_lab.lab.engine.explore.monotonic", lambda: runner.now)
     result = tuned_by(runner, task, time_limit=10.0, strategy="exhaustive", fresh=True)
     leader = result.finalists[0].config

@@ -51,7 +51,7 @@ UNITS: dict[str, Callable[[int, int], float]] = {  # that a call of a size and a
 }
 
 
-class Sweep(NamedTuple):
+class PeerSweep(NamedTuple):
     """A part of `peers`."""
 
     what: str
@@ -66,15 +66,15 @@ class Sweep(NamedTuple):
 
 SQUARE = ("size", "N", "TFLOP/s")
 SWEEPS = {
-    "sort": Sweep("random int32 keys", "n", "keys", "10⁹ keys/s"),
-    "gemm": Sweep("float32, N x N", *SQUARE),
-    "gemm_float64": Sweep("float64, N x N", *SQUARE),
-    "gemm_float16": Sweep("float16, N x N", *SQUARE),
-    "gemm_tf32": Sweep("float32 by tf32, N x N", *SQUARE),
-    "gemm_3xtf32": Sweep("float32 by 3xtf32, N x N", *SQUARE),
-    "conv2d": Sweep("7 x 7 filter, float32, N x N pixels", "size", "N", "10⁹ pixels/s"),
-    "fft": Sweep("1,024 rows, complex64", "n", "points of a row", "GFLOP/s"),
-    "fft_single": Sweep("one row, complex64", "n", "points", "GFLOP/s"),
+    "sort": PeerSweep("random int32 keys", "n", "keys", "10⁹ keys/s"),
+    "gemm": PeerSweep("float32, N x N", *SQUARE),
+    "gemm_float64": PeerSweep("float64, N x N", *SQUARE),
+    "gemm_float16": PeerSweep("float16, N x N", *SQUARE),
+    "gemm_tf32": PeerSweep("float32 by tf32, N x N", *SQUARE),
+    "gemm_3xtf32": PeerSweep("float32 by 3xtf32, N x N", *SQUARE),
+    "conv2d": PeerSweep("7 x 7 filter, float32, N x N pixels", "size", "N", "10⁹ pixels/s"),
+    "fft": PeerSweep("1,024 rows, complex64", "n", "points of a row", "GFLOP/s"),
+    "fft_single": PeerSweep("one row, complex64", "n", "points", "GFLOP/s"),
 }
 SUMMARY = ("sort", "gemm", "gemm_float64", "conv2d", "fft", "fft_single")
 OPERATIONS = {  # the sweeps of one picture
@@ -85,7 +85,7 @@ Series = list[tuple[int, dict[str, Times]]]
 
 
 @dataclass(frozen=True)
-class Run:
+class DeviceRun:
     """A sweep on a device: sizes with times by the names of implementations."""
 
     name: str  # of the sweep
@@ -95,7 +95,7 @@ class Run:
     batch: int
 
     @property
-    def sweep(self) -> Sweep:
+    def sweep(self) -> PeerSweep:
         """What was measured."""
         return SWEEPS[self.name]
 
@@ -147,15 +147,15 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Data:
+class PageData:
     """All that the pages are made of."""
 
-    runs: Mapping[str, Sequence[Run]]  # by the name of the sweep, one for each device
+    runs: Mapping[str, Sequence[DeviceRun]]  # by the name of the sweep, one for each device
     listings: Mapping[str, Listing]  # by the name of the file
     studies: Mapping[str, tuple[Results, StudyOutcome]]
 
 
-def read_data(folder: Path) -> Data:
+def read_data(folder: Path) -> PageData:
     """Read all of docs/data; a ValueError says what a file lacks."""
     listings = {path.stem: read_listing(path) for path in sorted(folder.glob("*.csv"))}
     studies = {}
@@ -164,7 +164,7 @@ def read_data(folder: Path) -> Data:
         if path.is_file():
             results = without_single_calls(read_results(path))
             studies[name] = results, stored_outcome(results)
-    return Data(_read_runs(folder), listings, studies)
+    return PageData(_read_runs(folder), listings, studies)
 
 
 def read_listing(path: Path) -> Listing:
@@ -184,10 +184,10 @@ def without_single_calls(results: Results) -> Results:
     return replace(results, rows=tuple(kept))
 
 
-def _read_runs(folder: Path) -> dict[str, list[Run]]:
+def _read_runs(folder: Path) -> dict[str, list[DeviceRun]]:
     """Return the runs of each sweep, those on CPUs first; of a device the newest counts."""
     titles = json.loads((folder / TITLES).read_text(encoding="utf-8"))
-    found: dict[str, dict[str, Run]] = {}
+    found: dict[str, dict[str, DeviceRun]] = {}
     for path in sorted(set(folder.glob("*.json")) - {folder / TITLES}):
         if path.stem not in titles:
             raise ValueError(f"{TITLES} has no title for {path.stem}")
@@ -201,13 +201,13 @@ def _read_runs(folder: Path) -> dict[str, list[Run]]:
     }
 
 
-def _runs_of(results: Results, title: str) -> Iterable[Run]:
+def _runs_of(results: Results, title: str) -> Iterable[DeviceRun]:
     side = "device" if results.device["kind"] == "gpu" else "host"
     there = [row for row in results.rows if row.measurement.data == side]
     for name, sweep in SWEEPS.items():
         rows = [row for row in there if row.leading.get("part") == name]
         if series := series_of(rows, sweep.option):
-            yield Run(name, title, results, series, rows[0].leading.get("batch", 1))
+            yield DeviceRun(name, title, results, series, rows[0].leading.get("batch", 1))
 
 
 def series_of(rows: Sequence[Result], option: str) -> Series:

@@ -16,7 +16,7 @@ import matplotlib
 import numpy as np
 import scaling
 from matplotlib.figure import Figure
-from page_data import MOST_ROWS, OPERATIONS, OURS, SUMMARY, Data, Listing, Run, best_other
+from page_data import MOST_ROWS, OPERATIONS, OURS, SUMMARY, DeviceRun, Listing, PageData, best_other
 
 from opencl_lab.lab.presentation.drawing import plain_number, plain_scale
 from opencl_lab.lab.studies.outcome import StudyOutcome
@@ -52,7 +52,7 @@ def styles_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     return {**found, **{name: OTHERS[at % len(OTHERS)] for at, name in enumerate(more)}}
 
 
-def pictures(data: Data) -> dict[str, Callable[[], str]]:
+def pictures(data: PageData) -> dict[str, Callable[[], str]]:
     """Return by the name of its file what draws each picture."""
     made: dict[str, Callable[[], str]] = {"summary": partial(summary, data)}
     made |= {name: partial(throughput, data, name) for name in OPERATIONS}
@@ -65,12 +65,12 @@ def pictures(data: Data) -> dict[str, Callable[[], str]]:
     return made | {"scaling": efficiencies, "scaling_shares": shares, "scaling_check": checked}
 
 
-def summary(data: Data) -> str:
+def summary(data: PageData) -> str:
     """Draw how the fastest other library compares, by operation, size and device."""
     panels = [data.runs[name] for name in SUMMARY if name in data.runs]
     styles = styles_of(run.title for runs in panels for run in runs)
 
-    def draw(axis: Any, runs: Sequence[Run]) -> None:
+    def draw(axis: Any, runs: Sequence[DeviceRun]) -> None:
         for run in runs:
             colour, marker = styles[run.title]
             axis.plot([], [], marker + "-", color=colour, label=run.title, ms=5)
@@ -89,13 +89,13 @@ def summary(data: Data) -> str:
     return _panels("summary", [panels[:3], panels[3:]], draw, styles, used)
 
 
-def throughput(data: Data, operation: str) -> str:
+def throughput(data: PageData, operation: str) -> str:
     """Draw the throughput of an operation by size, a panel for each device."""
     rows = rows_of_panels([data.runs.get(name, ()) for name in OPERATIONS[operation]])
     used = [run for row in rows for run in row]
     styles = styles_of(name for run in used for _, times in run.series for name in times)
 
-    def draw(axis: Any, run: Run) -> None:
+    def draw(axis: Any, run: DeviceRun) -> None:
         for name, (colour, marker) in reversed(styles.items()):
             points = [
                 (size, run.sweep.units(size, run.batch) / (times[name].median / 1e3))

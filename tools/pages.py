@@ -28,8 +28,8 @@ from page_data import (
     SAID_APART,
     SUMMARY,
     SWEEPS,
-    Data,
-    Run,
+    DeviceRun,
+    PageData,
     best_other,
     few,
     read_data,
@@ -49,7 +49,7 @@ BLOCK = re.compile(r"(<!-- made from docs/data: (\w+) ?(\w*) -->\n).*?(<!-- end 
 class Page:
     """One page: what its blocks hold."""
 
-    def __init__(self, path: Path, data: Data):
+    def __init__(self, path: Path, data: PageData):
         self._folder, self._data = path.parent, data
 
     def made(self, text: str) -> str:
@@ -198,7 +198,7 @@ def table(
     return "\n".join([f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(r)} |" for r in rows)])
 
 
-def caption(run: Run) -> str:
+def caption(run: DeviceRun) -> str:
     """Return what a table of a sweep shows, and where and when it was measured."""
     device = run.results.device
     platform = PLATFORMS.get(device["platform"], device["platform"])
@@ -221,7 +221,7 @@ def ratio(times: Mapping[str, Times]) -> str:
     return f"({text})" if best.is_level_with(ours) else text
 
 
-def counts(run: Run) -> str:
+def counts(run: DeviceRun) -> str:
     """Return at how many sizes of a run ours is ahead of the best other, level, and behind."""
     found = {"ahead": 0, "level": 0, "behind": 0}
     for _, times in run.series:

@@ -65,7 +65,7 @@ FLAGS = (
 
 
 @dataclass(frozen=True)
-class Report:
+class RaceReport:
     """A report of Oclgrind: what, in which kernel, by which statements, and of which groups."""
 
     what: str
@@ -158,9 +158,9 @@ def run_inside(name: str) -> None:
 # ------------------------------------------------------------- what it reports
 
 
-def parse(log: str) -> Counter[Report]:
+def parse(log: str) -> Counter[RaceReport]:
     """Return the reports of a log of Oclgrind, and how many there are of each."""
-    found: Counter[Report] = Counter()
+    found: Counter[RaceReport] = Counter()
     for block in re.split(r"\n(?=\S)", "\n" + log):
         lines = [line.strip() for line in block.strip("\n").split("\n")]
         kernel = next((line.split()[1] for line in lines if line.startswith("Kernel:")), None)
@@ -173,7 +173,7 @@ def parse(log: str) -> Counter[Report]:
             r" in \2 memory",
             lines[0],
         )
-        found[Report(what, kernel, statements, len(groups) > 1)] += 1
+        found[RaceReport(what, kernel, statements, len(groups) > 1)] += 1
     return found
 
 
@@ -188,7 +188,7 @@ PADDED = "exchanged[places[j]] = moved[j];"
 REASONS = {_unnumbered(*words): reason for words, reason in EXPLAINED.items()}
 
 
-def why(report: Report, case: Race | None = None) -> str | None:
+def why(report: RaceReport, case: Race | None = None) -> str | None:
     """Return why a report, of a case, is no finding, or None."""
     if report.what == "Uninitialized value written in local memory" and PADDED in report.statements:
         return PADDING
@@ -203,7 +203,7 @@ def why(report: Report, case: Race | None = None) -> str | None:
     return None
 
 
-def run_case(name: str, path: str, flags: Sequence[str] = FLAGS) -> tuple[str, Counter[Report]]:
+def run_case(name: str, path: str, flags: Sequence[str] = FLAGS) -> tuple[str, Counter[RaceReport]]:
     """Run a case under Oclgrind; return what it says of itself, and the reports."""
     with tempfile.TemporaryDirectory(prefix="oclab-races-") as folder:
         log = Path(folder) / "log"
@@ -230,18 +230,18 @@ def run_case(name: str, path: str, flags: Sequence[str] = FLAGS) -> tuple[str, C
     if done.returncode:
         lines = done.stderr.strip().split("\n")
         why_not = [line for line in lines if line.startswith("Undefined")] or lines[-1:]
-        reports[Report(why_not[0] or f"exit status {done.returncode}", "", ())] += 1
+        reports[RaceReport(why_not[0] or f"exit status {done.returncode}", "", ())] += 1
     return done.stdout.strip().split("\n")[-1], reports
 
 
-def _ended(name: str, path: str) -> tuple[str, Counter[Report]]:
+def _ended(name: str, path: str) -> tuple[str, Counter[RaceReport]]:
     try:
         return run_case(name, path)
     except subprocess.TimeoutExpired:
-        return "", Counter({Report(f"not done after {TIME_LIMIT} s", "", ()): 1})
+        return "", Counter({RaceReport(f"not done after {TIME_LIMIT} s", "", ()): 1})
 
 
-def judge(name: str, reports: Counter[Report]) -> list[str]:
+def judge(name: str, reports: Counter[RaceReport]) -> list[str]:
     """Return what is wrong with a case, in lines."""
     case = CASES[name]
     findings = {report: count for report, count in reports.items() if why(report, case) is None}

@@ -1,8 +1,8 @@
 """A model on paper of distributed calls on many ranks, and what docs/scaling.md shows of it.
 
-A `Call` adds up what the ranks spend their time for, on average; where they wait for each other,
-also how late the last one is. A `Machine` is one of docs/data/scaling, measured by all ranks of a
-node at once, or one that is stated below. All times are seconds, all sizes bytes.
+A `CallTime` adds up what the ranks spend their time for, on average; where they wait for each
+other, also how late the last one is. A `Machine` is one of docs/data/scaling, measured by all ranks
+of a node at once, or one that is stated below. All times are seconds, all sizes bytes.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Changes:
+class Assumptions:
     """How an operation is run, by default as it is now."""
 
     digit: int = 8  # bits of a key that a round of counting finds
@@ -126,13 +126,13 @@ class Changes:
     progress: bool = False  # a thread moves messages while the ranks compute
 
 
-NOW, PLANNED = Changes(), Changes(planned=False)
+NOW, PLANNED = Assumptions(), Assumptions(planned=False)
 
 
-class Call:
+class CallTime:
     """What the ranks of a machine spend their time for in one distributed call."""
 
-    def __init__(self, machine: Machine, ranks: int, how: Changes = NOW):
+    def __init__(self, machine: Machine, ranks: int, how: Assumptions = NOW):
         network = machine.network
         if how.progress and network is not None:
             network = replace(network, progress=1.0)
@@ -320,9 +320,11 @@ class Call:
         self.compute("conv2d", 3 * around * border, calls=2)
 
 
-def predicted(operation: str, n: int, ranks: int, machine: Machine, how: Changes = NOW) -> Call:
+def predicted(
+    operation: str, n: int, ranks: int, machine: Machine, how: Assumptions = NOW
+) -> CallTime:
     """Return what a distributed call takes; with one rank, it is the plain call."""
-    call = Call(machine, ranks, how)
+    call = CallTime(machine, ranks, how)
     if ranks == 1:
         work = {"gemm": 2.0 * n**3, "conv2d": n * n}.get(operation, n)
         call.link(
@@ -413,7 +415,7 @@ def problems(machine: str) -> dict[str, tuple[float, int, str]]:
 
 
 @cache
-def changed(operation: str) -> Changes:
+def changed(operation: str) -> Assumptions:
     """Return all changes that help an operation."""
     named = documents()["stated"]["all changes that help at 10,000 ranks"]
     return replace(PLANNED, **named[operation])
@@ -421,7 +423,7 @@ def changed(operation: str) -> Changes:
 
 @cache
 def outcome(
-    machine: str, operation: str, ranks: int, weak: bool, how: Changes = NOW
+    machine: str, operation: str, ranks: int, weak: bool, how: Assumptions = NOW
 ) -> tuple[float, float, dict[str, float]]:
     """Return the seconds of a call, its efficiency, and what they are spent for.
 
@@ -437,7 +439,7 @@ def outcome(
     return call.seconds, alone / ranks / call.seconds, call.spent
 
 
-def stops(machine: str, operation: str, how: Changes = NOW) -> int | None:
+def stops(machine: str, operation: str, how: Assumptions = NOW) -> int | None:
     """Return from how many ranks on, in powers of two, weak efficiency is half that of a node."""
     node = machines()[machine].node
     first = outcome(machine, operation, node, True, how)[1]

@@ -82,7 +82,7 @@ def _speaks(arguments: Sequence[str]) -> bool:
     return "--distributed" not in arguments or rank_of_job(os.environ) == 0
 
 
-class _Lines(logging.Handler):
+class _LogLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         complain(record.getMessage())
 
@@ -90,7 +90,7 @@ class _Lines(logging.Handler):
 @contextmanager
 def _warnings_as_lines(settings: Settings) -> Iterator[None]:
     """Print warnings of the library as lines of the command; those of its log unless quiet."""
-    handler = _Lines()
+    handler = _LogLines()
     handler.addFilter(lambda record: record.levelno >= logging.ERROR or not settings.quiet)
     log = logging.getLogger("opencl_lab")
     log.addHandler(handler)

@@ -153,7 +153,7 @@ def _watch(task: TuningTask) -> Iterator[Callable[[TuningProgress], None] | None
         yield None
         return
     if not sys.stdout.isatty():
-        yield _Lines(task)
+        yield _ProgressLines(task)
         return
     live = Live("starting", console=settings().console, transient=True)
     with released(live.start, lambda _: live.stop()):
@@ -165,7 +165,7 @@ def _watch(task: TuningTask) -> Iterator[Callable[[TuningProgress], None] | None
         yield show
 
 
-class _Lines:
+class _ProgressLines:
     """Progress as lines: one for each improvement, and others at intervals."""
 
     def __init__(self, task: TuningTask):

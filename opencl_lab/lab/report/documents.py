@@ -63,7 +63,7 @@ def command_of(results: Results, folder: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class ReportedSweep:
     """Rows that differ only in sizes and implementations."""
 
     title: str
@@ -135,7 +135,7 @@ def _sizes(row: Mapping[str, Any]) -> dict[str, int]:
     return {n: value for n, value in numbers if not n.endswith("bytes") and n != "launches"}
 
 
-def sweeps_of(results: Results) -> list[Sweep]:
+def sweeps_of(results: Results) -> list[ReportedSweep]:
     """Return the sweeps of a document: one of `oclab bench`, one per part of a study.
 
     Rows whose leading columns have the same texts belong to one sweep. The integers in which they
@@ -145,8 +145,12 @@ def sweeps_of(results: Results) -> list[Sweep]:
     if name is not None:
         sizes = {row.leading[name] for row in results.rows}
         if len(sizes) > 1:
-            return [Sweep(results.operation, results.options, (name,), results.rows)]
-        return [Sweep(results.operation, {**results.options, name: min(sizes)}, (), results.rows)]
+            return [ReportedSweep(results.operation, results.options, (name,), results.rows)]
+        return [
+            ReportedSweep(
+                results.operation, {**results.options, name: min(sizes)}, (), results.rows
+            )
+        ]
     parts: dict[tuple[Any, ...], list[Result]] = {}
     for row in results.rows:
         texts = (value for value in row.leading.values() if isinstance(value, str))
@@ -154,7 +158,7 @@ def sweeps_of(results: Results) -> list[Sweep]:
     return [sweep for rows in parts.values() for sweep in _part(results, rows)]
 
 
-def _part(results: Results, rows: Sequence[Result]) -> list[Sweep]:
+def _part(results: Results, rows: Sequence[Result]) -> list[ReportedSweep]:
     """Return the sweep of rows that belong together; one per problem if sizes coincide."""
     first = rows[0].leading
     names = [
@@ -174,4 +178,4 @@ def _part(results: Results, rows: Sequence[Result]) -> list[Sweep]:
     study = results.content.get("study")
     part = str(fixed.pop("part", ""))
     title = " ".join(dict.fromkeys(filter(None, (str(study or results.operation), part))))
-    return [Sweep(title, fixed, varied, tuple(rows))]
+    return [ReportedSweep(title, fixed, varied, tuple(rows))]

@@ -33,7 +33,7 @@ from opencl_lab.lab.presentation.table import (
     number_cell,
     ratio_text,
 )
-from opencl_lab.lab.report.documents import Sweep, options_text
+from opencl_lab.lab.report.documents import ReportedSweep, options_text
 
 MOST_SIZES, MOST_OTHERS = 4, 6  # columns and rows of a table of ratios
 MOST_BARS, MOST_LINES = 30, 16  # of a plot that can be read; tables have all rows
@@ -73,7 +73,7 @@ class Section:
     ratios: CellTable | None = None
 
 
-def sweep_section(sweep: Sweep, peaks: Peaks | None, anchor: str) -> Section:
+def sweep_section(sweep: ReportedSweep, peaks: Peaks | None, anchor: str) -> Section:
     """Return the section of a sweep; the device's `peaks` are the ceilings of a roofline."""
     sizes = [size for size, _ in sweep.series]
     title = f"{sweep.title}: {sweep.axis} from {sizes[0]:,} to {sizes[-1]:,}"
@@ -113,7 +113,7 @@ def by_speed(series: Series) -> list[str]:
     return sorted(found, key=lambda name: found[name])
 
 
-def summary_of(sweep: Sweep) -> list[str]:
+def summary_of(sweep: ReportedSweep) -> list[str]:
     """Return sentences about too few runs, and who overtakes whom."""
     timed = [row.total_ms for _, rows in sweep.series for row in rows if row.ok and row.total_ms]
     if not timed:
@@ -128,7 +128,7 @@ def summary_of(sweep: Sweep) -> list[str]:
     return said
 
 
-def troubles_of(sweep: Sweep) -> list[Trouble]:
+def troubles_of(sweep: ReportedSweep) -> list[Trouble]:
     """Return a sentence for each implementation and kind of failure, with a reason and sizes."""
     found: dict[tuple[str, str], dict[int, str]] = {}
     for size, rows in sweep.series:
@@ -154,7 +154,7 @@ def troubles_of(sweep: Sweep) -> list[Trouble]:
 # ------------------------------------------------------------------------------------ tables
 
 
-def ratios_of(sweep: Sweep) -> CellTable | None:
+def ratios_of(sweep: ReportedSweep) -> CellTable | None:
     """Return a table of ratios at a few sizes, or None if no row is correct.
 
     For each side of the data, the first row has the time of the fastest OpenCL algorithm in ms;
@@ -212,7 +212,7 @@ def _ratio_cell(ours: Measurement | None, other: Measurement | None) -> Cell:
     return Cell(mark + ratio_text(ratio), ratio, found, tip=", ".join(takes))
 
 
-def table_of(sweep: Sweep) -> CellTable:
+def table_of(sweep: ReportedSweep) -> CellTable:
     """Return the rows of a sweep by size, with the columns that all tables of rows have."""
     series, bases = with_base(sweep.series)
     sizes = {sweep.size_of(row): row.leading for row in sweep.rows}
@@ -240,7 +240,7 @@ def picture_of(caption: str, draw: Callable[..., None], **given: Any) -> Picture
     return Picture(f"data:image/svg+xml;base64,{text}", caption)
 
 
-def figures_of(sweep: Sweep, peaks: Peaks | None) -> list[Picture]:
+def figures_of(sweep: ReportedSweep, peaks: Peaks | None) -> list[Picture]:
     """Draw a sweep; for a single problem, a bar for each implementation."""
     series, bases = with_base(sweep.series)
     rows = [row for _, items in series for row in items]

@@ -15,7 +15,7 @@ from typing import Any
 
 from opencl_lab.lab.engine.request import AlgorithmRun
 from opencl_lab.lab.studies import answers
-from opencl_lab.lab.studies.descriptor import Part, Points, Question, Study, sizes
+from opencl_lab.lab.studies.descriptor import Points, Question, Study, StudyPart, sizes
 
 RIGHT = Question("Are all results right?", answers.all_right)
 FASTEST = Question("Which is the fastest, and by how much?", answers.fastest)
@@ -50,7 +50,7 @@ CONV2D = Study(
     "conv2d",
     "a 3 x 3 filter: sequential C, OpenMP, and the device with weights in constant memory",
     [
-        Part(
+        StudyPart(
             "conv2d",
             "conv2d",
             sizes("size", (256, 512, 1024), (256, 1024, 4096, 16384)),
@@ -75,7 +75,7 @@ DFT = Study(
     "dft",
     "the direct sum: sequential C, OpenMP, the device plain and by shared tiles; and the FFT",
     [
-        Part(
+        StudyPart(
             "dft",
             "dft",
             sizes("n", (512, 1024, 2048), (512, 2048, 8192, 32768)),
@@ -99,7 +99,7 @@ GEMM = Study(
     "gemm",
     "float32 products: the naive loop, BLAS, the device, and where the device overtakes them",
     [
-        Part(
+        StudyPart(
             "gemm",
             "gemm",
             sizes("size", (32, 64, 128, 256, 512), (64, 128, 256, 512, 2048, 4096, 16384)),
@@ -114,7 +114,7 @@ DGEMM = Study(
     "dgemm",
     "float64 products by workers: blocked C, OpenMP, MPI; the device plain and with tiles",
     [
-        Part(
+        StudyPart(
             "dgemm",
             "gemm",
             sizes("size", (256, 512), (1024, 2048, 4096)),
@@ -147,8 +147,8 @@ BLOCKED = Study(
     "blocked",
     "blocked against simple matrix products, squares and rectangles, all methods compared",
     [
-        Part("squares", points=sizes("size", *2 * [(256, 512, 1024)]), **PRODUCTS),
-        Part(
+        StudyPart("squares", points=sizes("size", *2 * [(256, 512, 1024)]), **PRODUCTS),
+        StudyPart(
             "rectangles",
             points={
                 "small": _shapes((64, 256, 128), (300, 200, 100), (257, 129, 513)),
@@ -174,7 +174,7 @@ SORT = Study(
     "sort",
     "merge sort of 32-bit keys, random, sorted and reversed: device, C, OpenMP, library",
     [
-        Part(
+        StudyPart(
             order,
             "sort",
             sizes(
@@ -232,24 +232,24 @@ def _beside(
     on_others: Points,
     algorithm: str = "auto",
     **options: Any,
-) -> list[Part]:
+) -> list[StudyPart]:
     """Return the part for CPUs, if it has points, and that for other devices, with the data there.
 
     On other devices it is beside all libraries.
     """
-    on_cpu = Part(name, operation, on_cpus, _runs(algorithm), against, options, kinds=("cpu",))
+    on_cpu = StudyPart(name, operation, on_cpus, _runs(algorithm), against, options, kinds=("cpu",))
     others = ("gpu", "accelerator")
     there = replace(on_cpu, points=on_others, against="all", kinds=others, resident=True)
     return [part for part in (on_cpu, there) if part.points]
 
 
-def _products(name: str, on_cpus: Points = MappingProxyType({}), **options: str) -> list[Part]:
+def _products(name: str, on_cpus: Points = MappingProxyType({}), **options: str) -> list[StudyPart]:
     """Return the parts of matrix products of another type or precision."""
     on_others = sizes("size", (64, 300), (1024, 2048, 3000, 4096, 8192))
     return _beside(name, "gemm", ("blas", "torch"), on_cpus, on_others, **options)
 
 
-def _transforms(name: str, on_cpus: Points, on_others: Points, **options: Any) -> list[Part]:
+def _transforms(name: str, on_cpus: Points, on_others: Points, **options: Any) -> list[StudyPart]:
     """Return the parts of FFTs."""
     options["dtype"] = "complex64"
     return _beside(name, "dft", ("scipy", "fftw", "torch"), on_cpus, on_others, "fft", **options)
@@ -268,7 +268,7 @@ PEERS = Study(
         *_beside(
             "sort",
             "sort",
-            ("numpy", "numpy:avx2", "torch", "c:omp"),
+            ("numpy", "torch", "c:omp"),
             sizes("n", (1_000, 50_000), (1_000, 10_000, 100_000, 1_000_000, 10_000_000)),
             sizes("n", (1_000, 50_000), (10_000, 100_000, 1_000_000, 10_000_000, 33_554_432)),
             dtype="int32",
@@ -325,10 +325,10 @@ def _over_ranks(
     full: Mapping[str, int],
     grows: tuple[str, float],
     **options: Any,
-) -> list[Part]:
+) -> list[StudyPart]:
     """Return the part of one problem, and that of problems with the same work for each rank."""
     points = {"small": [small], "full": [full]}
-    strong = Part(f"{operation}_strong", operation, points, options=options, ranks=(1, 2))
+    strong = StudyPart(f"{operation}_strong", operation, points, options=options, ranks=(1, 2))
     return [strong, replace(strong, name=f"{operation}_weak", grows=grows)]
 
 

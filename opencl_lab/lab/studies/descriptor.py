@@ -37,7 +37,7 @@ class StudyPoint:
 
 
 @dataclass(frozen=True)
-class Part:
+class StudyPart:
     """One sweep of a study."""
 
     name: str  # for titles and files; parts for different kinds of devices may share it
@@ -83,7 +83,7 @@ class Part:
 class PartResult:
     """The measured rows of a part by points; `notes` says what was left out."""
 
-    part: Part
+    part: StudyPart
     rows: list[tuple[StudyPoint, Sequence[Measurement]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -107,9 +107,9 @@ class Study:
 
     name: str
     shows: str
-    parts: Sequence[Part]
+    parts: Sequence[StudyPart]
     questions: Sequence[Question]
 
-    def parts_on(self, device: Device) -> list[Part]:
+    def parts_on(self, device: Device) -> list[StudyPart]:
         """Return the parts that are for this kind of device."""
         return [part for part in self.parts if not part.kinds or device.kind in part.kinds]

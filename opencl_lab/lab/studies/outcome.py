@@ -26,7 +26,7 @@ from opencl_lab.lab.presentation.plots import (
 )
 from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.studies.catalogue import STUDIES
-from opencl_lab.lab.studies.descriptor import SCALES, Part, PartResult, Study, StudyPoint
+from opencl_lab.lab.studies.descriptor import SCALES, PartResult, Study, StudyPart, StudyPoint
 
 INTERRUPTED = "it was interrupted"
 PLOTS = ("time", "speedup", "throughput", "workers", "ranks")
@@ -60,7 +60,7 @@ class StudyOutcome:
                 yield from ((before, row) for row in rows)
 
     @property
-    def missing(self) -> list[tuple[Part, StudyPoint]]:
+    def missing(self) -> list[tuple[StudyPart, StudyPoint]]:
         """The points that were not measured."""
         measured = {
             (result.part.label, str(point)) for result in self.parts for point, _ in result.rows
@@ -93,7 +93,7 @@ class StudyOutcome:
         """The exit status."""
         return first_failure(rows for result in self.parts for _, rows in result.rows)
 
-    def _title(self, part: Part) -> str:
+    def _title(self, part: StudyPart) -> str:
         """Return the title of a part, or of the study if it has only one."""
         return " ".join(dict.fromkeys((self.study.name, part.name)))
 

@@ -18,7 +18,7 @@ from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.runner import ProgressReport, one_of, run_point
 from opencl_lab.lab.engine.speedups import over_baseline
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.lab.studies.descriptor import Part, PartResult, Study
+from opencl_lab.lab.studies.descriptor import PartResult, Study, StudyPart
 
 REPEATS = 5
 POINT_SECONDS = 20.0
@@ -128,7 +128,7 @@ class StudyRun:
 
         return Exploration(measure, told=told, limits=limits).run(grid(range(len(places))))
 
-    def _request(self, part: Part, seconds: float) -> Request:
+    def _request(self, part: StudyPart, seconds: float) -> Request:
         """Return the request of a point, for which so many seconds are left."""
         most = POINT_SECONDS if self.repeats is None else math.inf
         budget = max(LEAST_SECONDS, min(seconds, most))
@@ -141,7 +141,7 @@ class StudyRun:
             lenient=True,
         )
 
-    def _over_ranks(self, part: Part, options: Mapping[str, int]) -> RankJobs:
+    def _over_ranks(self, part: StudyPart, options: Mapping[str, int]) -> RankJobs:
         """Return the jobs of a point."""
         chosen = get_operation(part.operation)
         ranks = ranks_of_scale(part.ranks, self.scale, self.device)
