@@ -17,15 +17,6 @@ from opencl_lab.lab.presentation.table import comparison_table, table_text
 from opencl_lab.ops.sort.problem import SortProblem
 
 
-def test_times_summarise_samples():
-    assert Times.of([3.0, 1.0, 2.0]) == Times(2.0, 1.0, 3.0, 3)
-    assert Times(2.0, 1.0, 3.0, 3).interval == (1.0, 3.0)
-    for count, left_out in ((1, 0), (5, 0), (8, 0), (9, 1), (15, 3), (20, 5)):
-        times = Times.of(range(count, 0, -1))
-        assert times.interval == (1 + left_out, count - left_out)
-        assert (times.min, times.max) == (1, count)
-
-
 def test_speedup_and_efficiency():
     measured = row(milliseconds=2.0, workers=4).against(row("c:seq", 8.0))
     assert measured.speedup == 4.0 and measured.efficiency == 1.0
@@ -57,16 +48,6 @@ def test_speedups_have_a_base_that_is_named(times, baseline, ratios, bases):
     assert [item.speedup for item in shown] == list(ratios) and named == bases
     assert all(item.baseline in bases for item in shown if item.speedup is not None)
     assert all(name in table_text(comparison_table(measured, "title")) for name in bases)
-
-
-def test_rates_are_by_the_total_time_of_all_alike():
-    work = Work(flops=2e9, bytes=4e9)
-    for measured in (
-        row(milliseconds=1000.0, work=work, kernel_ms=500.0),
-        row("c:seq", 1e3, work=work),
-    ):
-        assert measured.gflops == pytest.approx(2.0) and measured.gbps == pytest.approx(4.0)
-    assert row(work=Work(flops=0, bytes=1)).gflops is None
 
 
 def test_rows_are_json_even_with_infinite_differences():

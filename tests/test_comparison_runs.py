@@ -13,9 +13,6 @@ import opencl_lab as ol
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.cli.common import global_options
 from opencl_lab.lab.cli.progress import progress_bar
-from opencl_lab.lab.engine import runner
-from opencl_lab.lab.engine.implementations import ReferenceRun
-from opencl_lab.lab.engine.ours import OpenCL
 from opencl_lab.lab.engine.request import Point, Request
 from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS
@@ -25,25 +22,6 @@ from opencl_lab.lab.reference.descriptor import HostReference
 from opencl_lab.ops.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SortSolver
-
-
-@pytest.mark.full
-def test_a_first_run_beyond_the_time_limit_is_the_only_one(device, monkeypatch):
-    made = []
-    for place in (OpenCL, ReferenceRun):
-        sample = place.sample
-        monkeypatch.setattr(
-            place, "sample", lambda *a, sample=sample: made.append("sample") or sample(*a)
-        )
-    profiled = OpenCL._profiled
-    monkeypatch.setattr(OpenCL, "_profiled", lambda self: made.append("events") or profiled(self))
-    monkeypatch.setattr(runner, "LONG_MS", 0.0)  # what is shorter is run again whatever it takes
-    rows = ol.compare("sort", n=999, against="numpy", device=device, repeats=9, time_limit=1e-9)
-    if device.capabilities.event_timing:
-        assert made == ["events", "sample"] and rows[0].kernel_ms > 0
-        events_ms = rows[0].kernel_ms + rows[0].transfer_ms
-        assert rows[0].total_ms.median == pytest.approx(events_ms) and rows[0].build_ms > 0
-    assert all(row.ok and row.total_ms.runs == 1 and "one run" in row.note for row in rows)
 
 
 def test_compare_returns_measurements():
@@ -183,29 +161,6 @@ def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
     asked = ol.compare("conv2d", **problem, against="c:seq")
     assert asked[-1].implementation == "c:seq" and asked[-1].ok
     assert duration(0.25) == "0.25 s" and duration(90) == "2 minutes" and duration(3e5) == "3 days"
-
-
-def test_every_step_is_named_before_it_begins(device):
-    told = []
-    problem = SortProblem(2000, np.dtype("int32"))
-    run_point(
-        Point(
-            SORT,
-            problem,
-            lambda: told.append("inputs made") or SORT.generate(problem, 0),
-            Request(against="numpy", repeats=2),
-        ),
-        device=device,
-        progress=lambda *step: told.append(step),
-    )
-    assert told[0][2] == "input" and told[1] == "inputs made"
-    steps = [step for step in told if step != "inputs made"]
-    assert [step[0] for step in steps] == list(range(steps[-1][0] + 1))
-    assert steps[-1][0] == steps[-1][1] and steps[-1][2] == "done"
-    labels = [step[2] for step in steps]
-    assert "right result on the host" in labels
-    for label in ("start", "first run", "run 1 of 2", "run 2 of 2"):
-        assert f"{taken(2000)}, {label}" in labels and f"numpy, {label}" in labels
 
 
 @pytest.mark.parametrize(("total", "shown"), [(9, "3/9"), (0, "3 done")])

@@ -59,16 +59,6 @@ def test_a_crossover_is_found_to_within_five_per_cent_and_without_a_grid():
     assert [size for size, _ in found.series] == sorted(machine.sizes)
 
 
-def test_each_reference_is_measured_where_that_tells_something():
-    machine = KnownTimes(opencl_x=ours, c_seq=lambda n: n / 10, blas=lambda n: n / 60)
-    crossings = {pair.reference: pair.crossover().size for pair in machine.search().pairs}
-    assert crossings == {
-        "c:seq": pytest.approx(1000 / 9, rel=0.05), "blas": pytest.approx(1500, rel=0.05),
-    }  # fmt: skip
-    for size, references in machine.asked[1:]:
-        assert size <= 1100 or size == 2**20 or references == ("blas",)
-
-
 def test_what_is_within_noise_is_said_and_its_end_is_found():
     machine = KnownTimes(1.2, opencl_x=lambda n: 100.0, c_seq=lambda n: float(n))
     (pair,) = machine.search(1, 10_000).pairs
@@ -115,12 +105,3 @@ def test_what_is_missing_and_other_sides_make_no_pair():
 
     found = searched(measure, 4, 8)
     assert found.pairs == [] and len(found.series) == 1
-
-
-def test_sizes_between_are_in_the_middle_and_round():
-    machine = KnownTimes(opencl_x=lambda n: 1e5, c_seq=lambda n: float(n))
-    machine.search(1, 2**20)
-    assert all(size % 256 == 0 for size in machine.sizes if 2**15 < size < 2**20)
-    machine = KnownTimes(opencl_x=lambda n: 1001.5, c_seq=lambda n: float(n))
-    (pair,) = machine.search(999, 1009).pairs
-    assert machine.sizes == [999, 1009] and 999 < pair.crossover().size < 1009  # close enough

@@ -3,16 +3,11 @@
 import json
 import os
 import subprocess
-import time
-from functools import partial
-from types import SimpleNamespace
 
-import pynvml
 import pytest
 from command_line import QUICK, oclab
 
-from opencl_lab.core.device import Device
-from opencl_lab.lab.measuring import environment, gpu_state, load
+from opencl_lab.lab.measuring import environment, load
 from opencl_lab.lab.measuring.load import Counters
 from opencl_lab.lab.reference.compiler import compiler, known
 
@@ -20,11 +15,6 @@ KEYS = {
     "started", "system", "python", "cpu", "processors", "memory_bytes", "packages", "compiler",
     "git", "variables", "load", "busy", "gpu", "gpu_end",
 }  # fmt: skip
-GPU_KEYS = {
-    "clock_mhz", "max_clock_mhz", "memory_clock_mhz", "power_w", "power_limit_w",
-    "performance_state", "temperature_c", "use_percent", "throttled",
-}  # fmt: skip
-NVIDIA = Device("NVIDIA H100 80GB HBM3", "gpu", vendor="NVIDIA Corporation")
 
 
 # --------------------------------------------------------------- who else uses the processors
@@ -69,77 +59,7 @@ def test_a_container_with_a_quota_needs_no_more_than_that(version, four):
         assert bool(load.busy(before, now)) is is_busy, quota
 
 
-def test_the_time_of_this_process_is_counted():
-    first = load.sample()
-    begin = time.process_time()  # on a busy machine a second may pass without this process
-    while time.process_time() < begin + 0.05:
-        pass
-    second = load.sample()
-    assert second.own > first.own
-    if first.working is not None:
-        assert second.working >= first.working
-
-
 # --------------------------------------------------------------- the state of a GPU
-
-
-H100 = (NVIDIA.name, "00000000:1b:00.0")
-
-
-@pytest.fixture
-def nvml(monkeypatch):
-    """What each function of NVML answers: a value, or what a call returns; nothing is an error."""
-    told = {
-        "nvmlInit": True,
-        "nvmlDeviceGetClockInfo": lambda gpu, kind: gpu + kind,
-        "nvmlDeviceGetMaxClockInfo": lambda gpu, kind: gpu + kind + 979,
-        "nvmlDeviceGetPowerUsage": 123456,
-        "nvmlDeviceGetEnforcedPowerLimit": 700000,
-        "nvmlDeviceGetPerformanceState": 2,
-        "nvmlDeviceGetTemperature": lambda gpu, sensor: 41 + sensor,
-        "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=63, memory=5),
-        "nvmlDeviceGetCurrentClocksThrottleReasons": 0x1 | 0x4 | 0x20,
-    }
-    set_gpus(told, H100)
-
-    def ask(name, *arguments):
-        found = told.get(name)
-        found = found(*arguments) if callable(found) else found
-        if found is None or "nvmlInit" not in told:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-        return found
-
-    for name in dir(pynvml):
-        if name == "nvmlInit" or name.startswith("nvmlDeviceGet"):
-            monkeypatch.setattr(pynvml, name, partial(ask, name))
-    return told
-
-
-def set_gpus(told, *gpus):
-    """Let NVML know these, by name and place on the bus; their handles are 1000, 1001, ..."""
-    told["nvmlDeviceGetCount"] = len(gpus)
-    told["nvmlDeviceGetHandleByIndex"] = lambda index: 1000 + index
-    told["nvmlDeviceGetName"] = lambda gpu: gpus[gpu - 1000][0]
-    places = {place: 1000 + index for index, (_, place) in enumerate(gpus)}
-    told["nvmlDeviceGetHandleByPciBusId"] = places.get
-
-
-def on_bus(bus, slot=0, **more):
-    """Return a device whose driver tells its place."""
-    handle = SimpleNamespace(pci_bus_id_nv=bus, pci_slot_id_nv=slot, **more)
-    return Device(NVIDIA.name, "gpu", vendor=NVIDIA.vendor, handle=handle)
-
-
-def test_the_state_of_a_gpu(nvml):
-    state = gpu_state.find_gpu(on_bus(0x1B)).state()
-    assert set(state) == GPU_KEYS
-    assert state["clock_mhz"] == 1001 and state["max_clock_mhz"] == 1980
-    assert state["memory_clock_mhz"] == 1002
-    assert state["power_w"] == 123.456 and state["power_limit_w"] == 700
-    assert state["performance_state"] == "P2" and state["temperature_c"] == 41
-    assert state["throttled"] == ["power limit", "too hot"]
-    assert state["use_percent"] == 63 and "63 %" in gpu_state.busy(state)
-    assert gpu_state.busy({**state, "use_percent": 3}) == gpu_state.busy(None) == ""
 
 
 # --------------------------------------------------------------- what is recorded

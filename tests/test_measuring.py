@@ -9,7 +9,7 @@ import pytest
 
 from opencl_lab.lab.measuring.guarded import Fingerprints, Guarded
 from opencl_lab.lab.measuring.poison import POISON, poisoned
-from opencl_lab.lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, quiesce
+from opencl_lab.lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds
 from opencl_lab.lab.measuring.samples import Times, interval_of_median
 from opencl_lab.lab.measuring.timing_sanity import CLOCK_SLACK, implausible, unaccounted
 
@@ -52,13 +52,6 @@ def turns_of(participants, *arguments, seconds=None, **options):
     return turns, samples, clock() - begin
 
 
-def test_exactly_as_many_rounds_as_asked_for_whatever_the_spread():
-    for rounds in (1, 3, 17):
-        turns, samples, _ = turns_of([steadily(5), steadily(1, 0.9)], rounds)
-        assert [len(made) for made in samples] == [rounds, rounds]
-        assert [turn.number for turn in turns] == [n + 1 for n in range(rounds) for _ in range(2)]
-
-
 def test_nobody_always_follows_the_same_neighbour():
     turns, _, _ = turns_of([steadily(1)] * 4, 60)
     order = [turn.participant for turn in turns]
@@ -83,22 +76,6 @@ def test_rests_do_not_come_on_top_of_the_budget():
         clock.now += 0.01
         samples[turn.participant].append(1.0 + len(samples[turn.participant]))  # never steady
     assert clock.now - begin <= 3.0 and min(map(len, samples)) > LEAST_ROUNDS
-
-
-@pytest.mark.parametrize(("spins", "looks"), [(0.0, 1), (0.012, 4), (60.0, 100)])
-def test_a_rest_ends_when_no_thread_spins_any_more(spins, looks):
-    now = [0.0]
-
-    def sleep(seconds):
-        now.append(now[-1] + seconds)
-
-    quiesce(lambda: now[-1], lambda: 2 * min(now[-1], spins), sleep)
-    assert len(now) - 1 == pytest.approx(looks, abs=1)
-
-
-def test_the_steady_stop_after_the_least_rounds():
-    _, samples, _ = turns_of([steadily(5, STEADY / 2), steadily(9)])
-    assert [len(made) for made in samples] == [LEAST_ROUNDS, LEAST_ROUNDS]
 
 
 def test_the_loose_go_on_until_their_median_is_known():
@@ -156,18 +133,6 @@ def test_who_adds_no_sample_has_no_further_turn():
 
 
 # --- samples ------------------------------------------------------------------------------------
-
-
-def test_intervals_hold_for_many_samples():
-    """By the definition, in whole numbers; 2**count is no float from 1024 on."""
-    for count in (30, 101, 1500):
-        low, high = interval_of_median(range(count))
-        left_out = low
-        assert high == count - 1 - left_out
-        tails = [
-            2 * sum(math.comb(count, k) for k in range(n + 1)) for n in (left_out - 1, left_out)
-        ]
-        assert tails[0] * 20 <= 2**count < tails[1] * 20 + 2 * math.comb(count, left_out + 1) * 20
 
 
 def test_times_are_above_others_beyond_the_spread_of_both():

@@ -10,7 +10,6 @@ import time
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -126,24 +125,6 @@ def test_what_they_cannot_do_says_why(operation, peer, options, words):
         operation.calls.peers[peer](problem, None, operation.generate(problem, 1, **options))
 
 
-@pytest.mark.parametrize("peer", ["cupy", "torch"])
-def test_no_timed_call_looks_for_nan(peer):
-    """It would wait for the sort on the device: these modules have no `isnan`."""
-    own, problem = SORT.calls, SORT.problem(n=9, dtype="float32", descending=True)
-    keys = np.array([[3, np.nan, -1, 7, 0, np.inf, np.nan, 2, 5]], np.float32)
-    numpy = SimpleNamespace(sort=np.sort, arange=np.arange, take_along_axis=np.take_along_axis)
-    torch = SimpleNamespace(
-        sort=lambda keys, descending=False: SimpleNamespace(
-            values=np.sort(keys)[..., :: -1 if descending else 1]
-        )
-    )
-    for given in (keys, np.nan_to_num(keys)):
-        arrays = own.shaped(problem, {"keys": given})
-        found = own.peers[peer](problem, numpy if peer == "cupy" else torch, arrays)
-        right = SORT.expected(problem, {"keys": given})["sorted"]
-        np.testing.assert_array_equal(np.reshape(found, (1, -1)), right)
-
-
 def test_opencv_is_known_to_spread_nan_from_some_size_on():
     """The sizes were measured with OpenCV 5.0 on x86."""
     for dtype, least in (("float32", 130), ("float64", 50)):
@@ -169,21 +150,6 @@ def test_torch_uses_tf32_only_while_it_is_asked_for(device):
         torch = reference.library.load()
         assert torch.backends.cuda.matmul.allow_tf32 is torch.backends.cudnn.allow_tf32 is False
     assert torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction is False
-
-
-def test_threads_of_torch_on_the_host_are_held(device):
-    torch = pytest.importorskip("torch")
-    before, seen = torch.get_num_threads(), []
-    reference = host_reference(GEMM, "torch")
-
-    def noting(problem, inputs, threads):
-        seen.append(torch.get_num_threads())
-        return reference.function(problem, inputs, threads)
-
-    for threads in (1, 2):
-        noted = replace(reference, function=noting)
-        assert judged(GEMM, noted, device, threads=threads, size=8).ok
-        assert seen[-1] == threads and torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize("side", ["host", "there"])

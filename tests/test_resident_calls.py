@@ -1,9 +1,7 @@
 """Rows of our public calls beside those of others."""
 
-import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from resident_rows import INT32, compared
 from rich.console import Console
@@ -51,53 +49,6 @@ def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
     if kernels:  # a time for each round, as the totals have
         times = row.kernel_times
         assert times.runs == 3 and times.min <= times.median == row.kernel_ms <= times.max
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "rows"),
-    [
-        (1.0, [1, 1, 1, 10, 1, 10]),  # two that settle it, then each row after one that warms up
-        (8.0, [1, 1, 1, 1, 1, 1]),
-        (60.0, [1, 1, 1, 1]),
-        (300.0, [1, 1, 1]),
-    ],
-)
-def test_samples_follow_a_call_that_warms_up_unless_that_takes_long(
-    device, milliseconds, rows, monkeypatch
-):
-    made, more = [], [0.0, 2 * milliseconds]  # the second of those that settle it is disturbed
-
-    def sample(self, calls):
-        made.append(calls)
-        return calls * milliseconds + (more.pop(0) if more and milliseconds < 200 else 0.0)
-
-    monkeypatch.setattr(OpenCL, "sample", sample)
-    monkeypatch.setattr(OpenCL, "_time_kernels", lambda self: None)
-    (found,) = compared(device, repeats=2, against="none").measurements
-    assert made == rows
-    assert found.total_ms.median == pytest.approx(milliseconds) and found.calls == max(rows)
-
-
-@pytest.mark.parametrize(
-    ("returned", "words"),
-    [
-        (lambda keys: None, "returned NoneType, not an array"),
-        (lambda keys: np.sort(keys)[..., 1:], r"int32 of shape \(1, 1999\), not int32 of shape"),
-        (lambda keys: np.sort(keys).astype(float), "float64 of shape"),
-    ],
-)
-def test_calls_that_return_something_else_are_seen(device, returned, words):
-    def other(a, *, queue=None):
-        return returned(a)
-
-    chosen = replace(SORT.calls, ours=lambda _, arrays, name: OurCall(other, (arrays["keys"],), {}))
-    item = contestant(device, calls=chosen)
-    item.attempt(item.start)
-    item.check()
-    item.measure()
-    item.verify()
-    assert item.status == "runtime" and re.search(words, item.reason), item.reason
-    item.close()
 
 
 @pytest.mark.parametrize("data", ["host", "device"])

@@ -250,24 +250,3 @@ def test_a_wrong_result_is_the_exit_status(tmp_path, monkeypatch, device):
     assert first_failure(others) == 0
     said = answers.all_right([last])
     assert said[0] == "0 of 3 measured rows passed." and said[1].startswith("correctness: ")
-
-
-@pytest.mark.parametrize(
-    ("options", "repeats", "budget"),
-    [({}, 5, 20.0), ({"time_limit": 3.0}, 5, 3.0), ({"repeats": 7}, 7, None),
-     ({"repeats": 7, "time_limit": 3.0}, 7, 3.0)],
-)  # fmt: skip
-def test_points_have_a_budget(options, repeats, budget, monkeypatch, device):
-    small(monkeypatch, "dft", {"n": 16})
-    monkeypatch.setattr(explore, "monotonic", lambda: 0.0)
-    asked = []
-
-    def run(point, **more):
-        asked.append(point.request)
-        return run_point(point.asking(repeats=1), **more)
-
-    monkeypatch.setattr(study_run, "run_point", run)
-    limit = options.pop("time_limit", None)
-    ((_,), ended) = StudyRun("small", device, **options).run(STUDIES["dft"], limit)
-    assert [(request.repeats, request.budget) for request in asked] == [(repeats, budget)]
-    assert ended == "complete"

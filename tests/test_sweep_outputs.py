@@ -10,15 +10,7 @@ from comparison_rows import row
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.crossover import range_of
-from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.measuring.samples import Times
-from opencl_lab.lab.presentation.plots import (
-    plot_efficiency,
-    plot_times,
-    share_of_worker,
-    styles,
-)
 from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
 from opencl_lab.lab.registry import get_operation, operations
 
@@ -67,58 +59,12 @@ def test_a_mark_per_size_and_implementation_tells_the_side(tmp_path, figures, se
     assert set(NAMES) <= {text.get_text() for text in legend.get_texts()}
 
 
-@pytest.mark.parametrize(
-    "peaks", [Peaks(flops32=2e11), Peaks(copy_bytes=1e10), Peaks(flops64=1e11, cached_bytes=4e10)]
-)
-def test_some_peaks_are_enough(tmp_path, figures, series, peaks):
-    assert no_roofline(series, peaks) == ""
-    plot_roofline(tmp_path / "x.svg", series[:1], "size", "title", peaks)
-    (axes,) = figures[0].axes
-    low, high = axes.get_ylim()
-    assert 0 < low < 1 < high < 1e4
-
-
-def test_one_size_is_in_the_middle_with_its_spread(tmp_path, figures):
-    times = Times(2.0, 1.0, 8.0, 5)
-    plot_times(tmp_path / "x.svg", [(64, [replace(row("numpy"), total_ms=times)])], "n", "title")
-    (axes,) = figures[0].axes
-    assert axes.get_xlim() == (32, 128)
-    spreads = [item.get_segments() for item in axes.collections if hasattr(item, "get_segments")]
-    assert [[[tuple(end) for end in part] for part in lines] for lines in spreads] == [
-        [[(64, 1), (64, 8)]]
-    ]
-
-
 def test_what_has_no_roofline_says_why(series):
     assert "`oclab doctor` measures" in no_roofline(series, None)
     assert "`oclab doctor` measures" in no_roofline(series, Peaks())
     assert "needs arithmetic" in no_roofline([(9, [row()])], PEAKS)
     failed = [(9, [replace(gemm_row("numpy", 9), status="runtime")])]
     assert "needs arithmetic" in no_roofline(failed, PEAKS)
-
-
-def test_efficiency_is_shown_of_ours_and_of_several_workers(tmp_path, figures):
-    def measured(name, kind, workers):
-        return Measurement(
-            name, kind, name, workers=workers, total_ms=row().total_ms, speedup=3.0 * workers
-        )
-
-    rows = [
-        measured("opencl:x", "opencl", 1), measured("c:seq", "c", 1), measured("c:omp x2", "c", 2),
-        measured("mpi:c x4", "mpi", 4), measured("numpy", "library", 1),
-    ]  # fmt: skip
-    assert [share_of_worker(item) for item in rows] == [3, None, 3, 3, None]
-    more = [measured("opencl:x", "opencl", 4), *rows[1:]]  # at 1, in the calling thread
-    plot_efficiency(tmp_path / "x.svg", [(1, rows), (9, more)], "n", "c:seq", "title")
-    (axes,) = figures[0].axes
-    labels = [text.get_text() for text in figures[0].legends[0].get_texts()]
-    assert labels == [
-        "opencl:x (1 to 4 compute units)",
-        "c:omp x2 (2 threads)",
-        "mpi:c x4 (4 ranks)",
-    ]
-    looks = styles([item.implementation for item in rows])  # as in the other plots of the sweep
-    assert axes.lines[1].get_color() == looks["c:omp x2"]["color"]
 
 
 @pytest.mark.usefixtures("undrawn")

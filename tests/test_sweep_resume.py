@@ -12,7 +12,6 @@ from command_line import command, oclab, one_sentence
 from comparison_rows import row
 
 from opencl_lab.core.plan import Work
-from opencl_lab.lab.cli import main
 from opencl_lab.lab.engine.sweep import FILE, Unfinished
 
 QUICK = ("--repeats", "1", "--against", "c:seq")
@@ -170,11 +169,3 @@ def test_damage_costs_the_damaged_sizes_only(tmp_path, cut):
     assert [again.take(size, CONFIGS) is None for size in (1, 2, 3)] == [False, False, True]
     again.keep(3, CONFIGS, rows_of(3))
     assert stored(tmp_path).take(3, CONFIGS) is not None
-
-
-def test_sizes_and_numbers_are_needed(capsys, tmp_path):
-    for patience in ("0", "-1", "nan"):
-        assert main(["bench", "sort", "--sizes", "9", "--patience", patience]) == 2
-        assert "Invalid value for '--patience'" in capsys.readouterr().err
-    assert main(["bench", "sort", "--out", str(tmp_path)]) == 2
-    assert "--sizes is needed" in capsys.readouterr().err
