@@ -26,7 +26,7 @@ from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.reference.clblast import no_clblast
 from opencl_lab.lab.reference.descriptor import needs
 from opencl_lab.lab.reference.execute import prepare
-from opencl_lab.lab.reference.peers import LIBRARIES, Resident, residents
+from opencl_lab.lab.reference.peers import LIBRARIES, PeerReference, residents
 
 SIZES = {"m": 21, "n": 34, "k": 13}
 SCALARS = ({}, {"alpha": -0.5}, {"alpha": 2.0, "beta": 1.5}, {"alpha": 0.0, "beta": 0.5})
@@ -69,12 +69,14 @@ def references():
         ways = [item for item in operation.references if item.kind == "library"]
         ways += residents(operation.calls)
         ways += [
-            Resident(library.name, library, operation.calls.peers[library.name])
+            PeerReference(library.name, library, operation.calls.peers[library.name])
             for library in LIBRARIES
             if library.side == "host" and library.name in operation.calls.peers
         ]
         for reference in ways:
-            there = "-there" if isinstance(reference, Resident) else ""
+            there = (
+                "-there" if isinstance(reference, PeerReference) and not reference.copies else ""
+            )
             name = f"{operation.name}-{reference.name}{there}"
             builds = reference.name.startswith("pyopencl")  # a program for each problem
             marks = pytest.mark.full if builds else ()
@@ -83,7 +85,7 @@ def references():
 
 def reason_against(reference, device):
     """Return why a reference cannot run on a device here, or None."""
-    if isinstance(reference, Resident):
+    if isinstance(reference, PeerReference):
         return reference.unavailable(device)
     return reference.unavailable()
 
@@ -166,7 +168,7 @@ def test_what_the_first_call_builds_is_not_timed(side, device):
         fftw = host_reference(DFT, "fftw")
         reference = replace(fftw, function=building, unavailable=lambda: None)
     else:
-        reference = Resident("numpy", LIBRARIES[0], building)
+        reference = PeerReference("numpy", LIBRARIES[0], building)
     problem = DFT.problem(n=8)
     inputs = {"signal": np.zeros((1, 8, 1), np.complex64)}
     like = {"spectrum": ((1, 8, 1), inputs["signal"].dtype)}

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opencl_lab.lab.reference.descriptor import DeviceReference
-from opencl_lab.lab.reference.peers import residents
+from opencl_lab.lab.reference.peers import PeerReference, residents
 from opencl_lab.lab.registry import operations
 
 PAGE = Path(__file__).parents[1] / "docs" / "references.md"
@@ -29,5 +28,5 @@ def test_every_reference_is_in_the_table(operation):
         sides = found[name][1]
         assert ("device" in sides) == (name in there), name
         assert sides.startswith("host") == (name in on_host), name
-        host_to_host = isinstance(on_host.get(name), DeviceReference)
+        host_to_host = isinstance(on_host.get(name), PeerReference)
         assert ("host to host" in sides) == host_to_host, name

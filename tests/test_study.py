@@ -153,7 +153,7 @@ def test_an_interrupted_study_keeps_what_was_measured_and_says_so(tmp_path, monk
     after(monkeypatch, 1, interrupt)
     folder = tmp_path / "dft"
     folder.mkdir()
-    for name in ("dft-workers.png", "dft-throughput.png", "mine.png"):
+    for name in ("results.json", "dft-workers.png", "dft-throughput.png", "mine.png"):
         (folder / name).write_text("of an earlier run")
     assert main(["study", "all", "--out", str(tmp_path), "--repeats", "1"]) == 130
     said = capsys.readouterr()

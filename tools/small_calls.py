@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ import scipy.fft
 import scipy.ndimage
 
 import opencl_lab as ol
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 
 SECONDS = 0.004  # of a round of one call
 SLOWER = 1.1
@@ -130,10 +130,8 @@ SWEEPS = {
 
 
 def _seconds(call: Call, calls: int) -> float:
-    begin = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return (time.perf_counter() - begin) / calls
+    _, seconds = back_to_back(call, calls)
+    return seconds / calls
 
 
 def _least_us(ways: Sequence[Call], repeats: int) -> list[float]:

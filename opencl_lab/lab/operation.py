@@ -17,8 +17,8 @@ from opencl_lab.core.options import python_value
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.files import FORMATS
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference
-from opencl_lab.lab.reference.descriptor import Arrays, OutputsLike, Reference
-from opencl_lab.lab.reference.peers import Calls
+from opencl_lab.lab.reference.descriptor import Arrays, OutputsLike
+from opencl_lab.lab.reference.peers import Calls, Reference
 from opencl_lab.ops.solver import AUTO, Algorithm, Problem, Solver
 from opencl_lab.runtime.execute import Execution
 

@@ -20,8 +20,7 @@ from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.ops.sort.file import FileResult, FileSort
 from opencl_lab.lab.presentation.plots import plot_comparison
 from opencl_lab.lab.presentation.table import write_csv
-from opencl_lab.lab.reference.descriptor import Reference
-from opencl_lab.lab.reference.peers import Resident
+from opencl_lab.lab.reference.peers import Reference
 
 NOT_RUN = "references are not run on files that are sorted in parts: they need the whole array"
 
@@ -69,7 +68,7 @@ def run_job(asked: OperationRequest, job: FileSort) -> int:
     return failed or (0 if ours.ok else 1)
 
 
-def _references_left_out(asked: OperationRequest, job: FileSort) -> list[Reference | Resident]:
+def _references_left_out(asked: OperationRequest, job: FileSort) -> list[Reference]:
     """Return the references that would run on a whole array; refuse options that need one."""
     run = asked.run
     if run.resident:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -120,16 +120,25 @@ def print_and_write(
 
 
 def write_results(
-    folder: Path | None, writers: Mapping[str, Callable[[Path], None]], *, draws: bool = True
+    folder: Path | None,
+    writers: Mapping[str, Callable[[Path], None]],
+    *,
+    draws: bool = True,
+    plots: Collection[str] = (),
 ) -> int:
     """Write the files of a folder, unless it is None; return an exit status.
 
-    Plots are drawn if `draws`: that takes seconds, for which nobody waits after an interrupt.
+    Plots are drawn if `draws`: that takes seconds, for which nobody waits after an interrupt. Those
+    of `plots` that are not drawn are removed, if the folder has a document of an earlier run.
     """
     if folder is None:
         return 0
     if not draws:
         writers = {name: write for name, write in writers.items() if not name.endswith(".png")}
+    if any((folder / name).exists() for name in writers if name.endswith(".json")):
+        for name in set(plots) - set(writers):
+            with suppress(OSError):
+                (folder / name).unlink(missing_ok=True)
     failed = write_files(*(partial(write, folder / name) for name, write in writers.items()))
     if not failed:
         settings().say(f"written to {folder}: {' '.join(writers)}")

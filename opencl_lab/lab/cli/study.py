@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -21,7 +20,6 @@ from opencl_lab.lab.cli.common import (
     global_options,
     print_json,
     settings,
-    write_files,
 )
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.results import (
@@ -34,7 +32,7 @@ from opencl_lab.lab.cli.results import (
 from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, table_text, write_csv
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, Study
-from opencl_lab.lab.studies.outcome import INTERRUPTED, StudyOutcome, remove_plots
+from opencl_lab.lab.studies.outcome import INTERRUPTED, StudyOutcome, plot_names
 from opencl_lab.lab.studies.run import StudyRun
 
 FILE_WIDTH = 160  # of tables in text files
@@ -219,9 +217,7 @@ def _write(outcome: StudyOutcome, content: dict[str, Any], folder: Path) -> int:
     table, data, text, summary = RESULTS
     gaps = "".join(f"{line}\n" for line in outcome.gaps)
     tables = gaps + table_text(*outcome.tables(), width=FILE_WIDTH)
-    # An interrupt must not leave files of an earlier run.
-    failed = write_files(partial(remove_plots, outcome.study, folder))
-    written = write_results(
+    return write_results(
         folder,
         {
             table: lambda path: write_csv(path, outcome.rows, leading=leading),
@@ -230,5 +226,5 @@ def _write(outcome: StudyOutcome, content: dict[str, Any], folder: Path) -> int:
             summary: lambda path: write_text(path, outcome.summary()),
             **outcome.plots,
         },
+        plots=plot_names(outcome.study),
     )
-    return written or failed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -106,8 +105,7 @@ class SweepOutputs:
         leading = (*self.sweep.named(self.series[0][0]), *options)
         table, data, text = RESULT_FILES
         drawn = self.draw() if self.draws else {}
-        replaced = (self.folder / data).exists()
-        failed = write_results(
+        return write_results(
             self.folder,
             {
                 table: lambda path: write_csv(path, flat, leading=leading),
@@ -115,11 +113,8 @@ class SweepOutputs:
                 text: lambda path: write_text(path, self.text()),
                 **drawn,
             },
+            plots=PLOT_FILES,
         )
-        for left_out in set(PLOT_FILES) - set(drawn) if replaced else ():
-            with suppress(OSError):  # of an earlier run, it does not belong to these results
-                (self.folder / left_out).unlink(missing_ok=True)
-        return failed
 
     def draw(self) -> dict[str, Callable[[Path], None]]:
         """Return functions that draw the plots, and print why one is missing."""

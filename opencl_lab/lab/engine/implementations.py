@@ -20,13 +20,11 @@ from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import (
     Arrays,
-    DeviceReference,
     HostReference,
     OutputsLike,
-    Reference,
 )
 from opencl_lab.lab.reference.execute import PreparedReference, prepare
-from opencl_lab.lab.reference.peers import Resident
+from opencl_lab.lab.reference.peers import PeerReference, Reference
 from opencl_lab.ops.solver import Problem
 
 LOW_COST = 1 << 30  # of a reference: it takes a second or two at most
@@ -206,7 +204,7 @@ class ReferenceRun(Implementation):
     def __init__(
         self,
         workload: Workload,
-        reference: Reference | Resident,
+        reference: Reference,
         threads: int,
         device: Device | None = None,
         by_name: bool = True,
@@ -217,7 +215,9 @@ class ReferenceRun(Implementation):
         self.threads = threads if reference.threaded else 1
         self.device = device
         self.by_name = by_name
-        self.data = "device" if isinstance(reference, Resident) else "host"
+        self.data = (
+            "device" if isinstance(reference, PeerReference) and not reference.copies else "host"
+        )
         self.limit_ms = math.inf if by_name else UNNAMED_TOTAL_SECONDS * 1e3
         self._spent = 0.0
         self._prepared: PreparedReference | None = None
@@ -234,7 +234,7 @@ class ReferenceRun(Implementation):
     def _prepare(self, problem: Problem, inputs: Arrays, expected: Arrays) -> PreparedReference:
         """Return the reference, ready to run, with arrays for its outputs."""
         like: OutputsLike = {name: (a.shape, a.dtype) for name, a in expected.items()}
-        if not isinstance(self.reference, (Resident, DeviceReference)):
+        if not isinstance(self.reference, PeerReference):
             like = self.workload.operation.room(problem, expected)
         return prepare(self.reference, problem, inputs, like, self.threads, self.device)
 

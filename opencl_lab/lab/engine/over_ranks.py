@@ -15,6 +15,7 @@ from opencl_lab.lab.engine.implementations import Workload
 from opencl_lab.lab.engine.request import Point, check_host_memory
 from opencl_lab.lab.engine.row import OVER_RANKS, Measurement, OverRanks
 from opencl_lab.lab.engine.runner import Comparison
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.reference.peers import RanksCall, named
 
@@ -140,9 +141,8 @@ def _shared(comm: Any, call: RanksCall | None, arrays_by_name: tuple[str, ...]) 
 
 def _timed(comm: Any, call: Callable[[], Any]) -> float:
     comm.Barrier()
-    begin = time.perf_counter()
-    call()
-    return float(max(comm.allgather(time.perf_counter() - begin)))
+    _, seconds = back_to_back(call, 1)
+    return float(max(comm.allgather(seconds)))
 
 
 def _apart(comm: Any, call: Callable[[], Any]) -> tuple[Any, list[Spent]]:

@@ -9,8 +9,8 @@ from typing import Any
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.lab.operation import Operation
-from opencl_lab.lab.reference.descriptor import CReference, MpiReference, Reference
-from opencl_lab.lab.reference.peers import Resident, residents
+from opencl_lab.lab.reference.descriptor import CReference, MpiReference
+from opencl_lab.lab.reference.peers import PeerReference, Reference, residents
 
 
 def names_of(value: str | Sequence[str]) -> list[str]:
@@ -24,11 +24,11 @@ class References:
     """The references to run on host data and on device data."""
 
     on_host: Sequence[Reference]
-    on_device: Sequence[Resident]
+    on_device: Sequence[PeerReference]
     by_name: bool  # whether a user named them
 
     @property
-    def every(self) -> list[Reference | Resident]:
+    def every(self) -> list[Reference]:
         """The references of both sides."""
         return [*self.on_host, *self.on_device]
 
@@ -67,7 +67,7 @@ def references_of(
     return References(on_host, on_device, True)
 
 
-def _can_serve(item: Resident, on_host: Sequence[Reference], device: Device) -> bool:
+def _can_serve(item: PeerReference, on_host: Sequence[Reference], device: Device) -> bool:
     """Return whether a library that is named without a side runs on device data.
 
     If it runs on host data, it does so only if available; otherwise it must, or raise the reason.
@@ -89,7 +89,7 @@ def _installed(references: Sequence[Reference]) -> list[Reference]:
     ]
 
 
-def workers_of(item: Reference | Resident, threads: Sequence[int], ranks: bool) -> dict[str, int]:
+def workers_of(item: Reference, threads: Sequence[int], ranks: bool) -> dict[str, int]:
     """Return the names of the rows of a reference, with the number of threads or ranks of each.
 
     If `ranks`, the numbers of threads are those of ranks, too; otherwise a reference over MPI has

@@ -10,8 +10,7 @@ from opencl_lab.core.wording import duration
 from opencl_lab.lab.engine.references import References
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.operation import Operation
-from opencl_lab.lab.reference.descriptor import Reference
-from opencl_lab.lab.reference.peers import Resident, residents
+from opencl_lab.lab.reference.peers import residents
 from opencl_lab.ops.solver import Problem
 
 UNNAMED_SECONDS = 5.0  # limit for a call of a reference that the user has not named
@@ -77,9 +76,7 @@ class TimeoutPredictor:
 
     def _growth(self, known: _Known, size: int) -> float:
         """Return the estimated ratio of the times at `size` and at the known size."""
-        every: tuple[Reference | Resident, ...] = (
-            *self.operation.references, *residents(self.operation.calls),
-        )  # fmt: skip
+        every = [*self.operation.references, *residents(self.operation.calls)]
         old, new = self.problem(known.size), self.problem(size)
         cost = next((item.cost for item in every if item.name == known.algorithm), None)
         if cost is not None:

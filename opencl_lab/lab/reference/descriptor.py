@@ -71,34 +71,6 @@ class HostReference:
 
 
 @dataclass(frozen=True)
-class DeviceReference:
-    """Another library that works on a device, called with host arrays, which are copied."""
-
-    resident: Any
-    """The same call on device arrays, a `peers.Resident`."""
-
-    threaded = False
-    kind = "library"
-
-    @property
-    def name(self) -> str:
-        """Name of its row: that of the library."""
-        name: str = self.resident.peer
-        return name
-
-    @property
-    def cost(self) -> Callable[[Any], int] | None:
-        """As of a `CReference`."""
-        cost: Callable[[Any], int] | None = self.resident.cost
-        return cost
-
-    def unavailable(self) -> str | None:
-        """Return what is missing; None if nothing is."""
-        reason: str | None = self.resident.library.missing()
-        return reason
-
-
-@dataclass(frozen=True)
 class MpiReference:
     """A function that the ranks of an MPI world run together, with a C kernel."""
 
@@ -140,6 +112,3 @@ def imported(module: str) -> Any:
     except (Exception, SystemExit) as error:
         words = str(error).split("\n")[0] or type(error).__name__
         raise ReferenceUnavailable(f"it does not work here: {words}") from error
-
-
-Reference: TypeAlias = CReference | HostReference | DeviceReference | MpiReference

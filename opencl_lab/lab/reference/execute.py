@@ -17,14 +17,12 @@ from opencl_lab.lab.reference.build import load
 from opencl_lab.lab.reference.descriptor import (
     Arrays,
     CReference,
-    DeviceReference,
     HostReference,
     MpiReference,
     OutputsLike,
-    Reference,
 )
 from opencl_lab.lab.reference.mpi import Ranks
-from opencl_lab.lab.reference.peers import Resident, named
+from opencl_lab.lab.reference.peers import PeerReference, Reference, named
 from opencl_lab.lab.reference.threads import bind_openmp
 
 
@@ -114,23 +112,21 @@ class _PreparedPeer(PreparedReference):
 
     def __init__(
         self,
-        reference: Resident | DeviceReference,
+        reference: PeerReference,
         problem: Any,
         inputs: Arrays,
         like: OutputsLike,
         device: Any,
     ):
         self._name = reference.name
-        self._transfers = isinstance(reference, DeviceReference)
-        resident = reference.resident if isinstance(reference, DeviceReference) else reference
-        self._peer: Resident = resident
-        self._library = library = self._peer.library
+        self._peer, self._transfers = reference, reference.copies
+        self._library = library = reference.library
         self._problem, self._like = problem, like
         self._result: Any = None
         self._built = False
         self._module = library.reach(device) if self._transfers else library.open(device)
         with self._explained():
-            self._inputs = self._peer.shaped(problem, inputs)
+            self._inputs = reference.shaped(problem, inputs)
             self._arrays = {} if self._transfers else self._put()
             library.finish(self._module)
 
@@ -178,7 +174,7 @@ class _PreparedPeer(PreparedReference):
 
 
 def prepare(
-    reference: Reference | Resident,
+    reference: Reference,
     problem: Any,
     inputs: Arrays,
     outputs_like: OutputsLike,
@@ -196,13 +192,13 @@ def prepare(
     workers = threads if reference.threaded else 1
     if isinstance(reference, CReference):
         return _PreparedC(reference, problem, inputs, outputs_like, workers)
-    if isinstance(reference, Resident):
+    if isinstance(reference, PeerReference):
         reason = reference.unavailable(device)
     else:
         reason = reference.unavailable()
     if reason is not None:
         raise ReferenceUnavailable(f"{reference.name}: {reason}")
-    if isinstance(reference, (Resident, DeviceReference)):
+    if isinstance(reference, PeerReference):
         return _PreparedPeer(reference, problem, inputs, outputs_like, device)
     if isinstance(reference, MpiReference):
         inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}

@@ -5,14 +5,20 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.clblast import OnClblast, no_clblast
-from opencl_lab.lab.reference.descriptor import DeviceReference, imported, needs
+from opencl_lab.lab.reference.descriptor import (
+    CReference,
+    HostReference,
+    MpiReference,
+    imported,
+    needs,
+)
 from opencl_lab.lab.reference.on_queue import OnQueue
 
 Call: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Any]
@@ -218,8 +224,8 @@ def named(names: tuple[str, ...], result: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Resident:
-    """Another library on device data; the fields are those of its `Calls`."""
+class PeerReference:
+    """Another library on a device; the fields are those of its `Calls`."""
 
     peer: str
     library: Library
@@ -227,6 +233,8 @@ class Resident:
     cost: Callable[[Any], int] | None = None
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
     returned: tuple[str, ...] = ()
+    copies: bool = False
+    """Whether it is called with host arrays, and each call copies them and the result."""
 
     threaded = False
     kind = "library"
@@ -234,10 +242,15 @@ class Resident:
     @property
     def name(self) -> str:
         """Name of its row."""
-        return f"{self.peer}@device"
+        return self.peer if self.copies else f"{self.peer}@device"
 
-    def unavailable(self, device: Any) -> str | None:
-        """Return why it cannot be compared with this OpenCL device; None if it can."""
+    def unavailable(self, device: Any = None) -> str | None:
+        """Return why it cannot be compared with this OpenCL device; None if it can.
+
+        With host arrays it may work on another device.
+        """
+        if self.copies:
+            return self.library.missing()
         try:
             self.library.open(device)
         except ReferenceUnavailable as error:
@@ -245,10 +258,13 @@ class Resident:
         return None
 
 
-def residents(calls: Calls) -> list[Resident]:
+Reference: TypeAlias = CReference | HostReference | PeerReference | MpiReference
+
+
+def residents(calls: Calls) -> list[PeerReference]:
     """Return the peers on device data."""
     return [
-        Resident(
+        PeerReference(
             peer,
             library,
             call,
@@ -262,9 +278,10 @@ def residents(calls: Calls) -> list[Resident]:
     ]
 
 
-def from_host(calls: Calls, peer: str) -> DeviceReference:
+def from_host(calls: Calls, peer: str) -> PeerReference:
     """Return the reference that calls a library on a device with host arrays."""
-    return DeviceReference(next(item for item in residents(calls) if item.peer == peer))
+    there = next(item for item in residents(calls) if item.peer == peer)
+    return replace(there, copies=True)
 
 
 def libraries(cuda: bool) -> list[tuple[Library, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -201,14 +200,6 @@ def _plots_of(result: PartResult, title: str) -> Iterator[tuple[str, Draw]]:
         yield "workers", partial(plot_speedup, **over, baseline=ONE_WORKER)
 
 
-def remove_plots(study: Study, folder: Path) -> None:
-    """Remove the plots of an earlier run of this study; InvalidProblem if one cannot be removed."""
-    for name in (f"{part.name}-{kind}.png" for part in study.parts for kind in PLOTS):
-        try:
-            with suppress(FileNotFoundError):
-                (folder / name).unlink()
-        except OSError as error:
-            where = folder / name
-            raise InvalidProblem(
-                f"cannot remove {where}, a plot of an earlier run: {error.strerror or error}"
-            ) from error
+def plot_names(study: Study) -> list[str]:
+    """Return the names of all files of plots that a study may have."""
+    return [f"{part.name}-{kind}.png" for part in study.parts for kind in PLOTS]

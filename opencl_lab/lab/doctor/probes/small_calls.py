@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 from opencl_lab.core.device import Device, SmallCalls
 from opencl_lab.drivers.pocl_builds import unknown_build
 from opencl_lab.lab.doctor.probing import Answers
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.registry import operations
 
@@ -64,7 +64,5 @@ def _measured(operation: Operation[Any], device: Device, serial: Device) -> Smal
 
 
 def _call_us(call: Callable[[], Any], count: int) -> float:
-    begin = time.perf_counter()
-    for _ in range(count):
-        call()
-    return (time.perf_counter() - begin) * 1e6 / count
+    _, seconds = back_to_back(call, count)
+    return seconds * 1e6 / count
