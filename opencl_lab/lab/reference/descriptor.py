@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
@@ -47,14 +47,17 @@ class CReference:
 
 @dataclass(frozen=True)
 class HostReference:
-    """A Python function on NumPy arrays."""
+    """A Python function on NumPy arrays, in this process or in a worker."""
 
     name: str
     """Name of its row, for example ``"numpy"``."""
     function: Callable[[Any, Arrays, int], Arrays]
-    """``function(problem, inputs, threads)`` returns the outputs."""
+    """``function(problem, inputs, threads)`` returns the outputs. It is a function of a module, so
+    that a worker can import it."""
     unavailable: Callable[[], str | None] = lambda: None
     """Returns a reason why it cannot run here, or None."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables to set before NumPy is imported: the function runs in a worker that has them."""
     threaded: bool = False
     """Whether it uses several threads."""
     cost: Callable[[Any], int] | None = None

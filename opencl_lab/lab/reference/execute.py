@@ -21,6 +21,7 @@ from opencl_lab.lab.reference.descriptor import (
     MpiReference,
     OutputsLike,
 )
+from opencl_lab.lab.reference.isolated import PreparedChild
 from opencl_lab.lab.reference.mpi import Ranks
 from opencl_lab.lab.reference.peers import PeerReference, Reference, named
 from opencl_lab.lab.reference.threads import bind_openmp
@@ -181,13 +182,13 @@ def prepare(
     threads: int,
     device: Any = None,
 ) -> PreparedReference:
-    """Compile a C reference, or start the ranks of one over MPI, without timing anything.
+    """Compile a C reference, or start a worker, without timing anything.
 
     C references get contiguous copies of the inputs if necessary, and write to arrays as
     `outputs_like` says, which are poisoned before the first run. `threads` is for references that
     are threaded; for one over MPI it is the number of ranks.
-    `ReferenceUnavailable` is raised if it cannot run here, `BuildError` if the source does not
-    compile.
+    `ReferenceUnavailable` is raised if it cannot run here, by the first run if it is in a worker;
+    `BuildError` if the source does not compile.
     """
     workers = threads if reference.threaded else 1
     if isinstance(reference, CReference):
@@ -204,4 +205,6 @@ def prepare(
         inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
         with on_all_processors():
             return Ranks(reference, problem, inputs, workers)
+    if reference.environment:
+        return PreparedChild(reference, problem, inputs, workers)
     return _PreparedHost(reference, problem, inputs, workers)

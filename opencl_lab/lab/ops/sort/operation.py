@@ -25,6 +25,8 @@ from opencl_lab.lab.ops.shared import in_c, in_torch
 from opencl_lab.lab.ops.sort.calls import CALLS
 from opencl_lab.lab.ops.sort.file import sort_file
 from opencl_lab.lab.ops.sort.references import (
+    no_avx512_sort,
+    numpy_avx2_environment,
     numpy_sort,
     sorted_rows,
     torch_sort,
@@ -72,6 +74,7 @@ class Sort(RowsOperation[SortProblem]):
         C_OMP,
         replace(C_SEQ, name="c:qsort", function="sort_qsort"),
         HostReference("numpy", numpy_sort),
+        HostReference("numpy:avx2", numpy_sort, no_avx512_sort, numpy_avx2_environment()),
         in_torch(torch_sort),
         from_host(CALLS, "cupy"),
     )
