@@ -246,8 +246,9 @@ def orders(results: Sequence[PartResult]) -> list[str]:
         times = [found[at][implementation] for found in common if implementation in found[at]]
         if len(times) == len(results):
             said = ", ".join(f"{_taking(x)} {name}" for x, name in zip(times, names, strict=True))
-            *_, high = low, *_ = sorted(times, key=lambda x: x.median)
-            sentences.append(f"{at}: {implementation} takes {said}: {_longer(high, low)}.")
+            ordered = sorted(times, key=lambda x: x.median)
+            longer = _longer(ordered[-1], ordered[0])
+            sentences.append(f"{at}: {implementation} takes {said}: {longer}.")
     return sentences
 
 

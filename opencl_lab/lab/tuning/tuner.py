@@ -218,7 +218,7 @@ def tune(
     Parameters
     ----------
     operation : str or Operation
-        Name of an operation, or an operation of your own (`opencl_lab.lab.tuning.custom`).
+        Name of an operation, or an operation of your own (docs/adding_an_operation.md).
     algorithm : str
         Its algorithm; ``auto`` is the one that the public functions take.
     strategy : str
