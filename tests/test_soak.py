@@ -113,19 +113,13 @@ def test_functions_without_trials_are_drawn(monkeypatch, device):
     assert len({task.call.func for task in tasks}) == len(tool.COSINE) + 2
 
 
-DRAWS = {trials.solver.name: trials.draw for trials in tool.DRAWN}
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [tool.draw_other, *(pytest.param(draw, marks=pytest.mark.full) for draw in DRAWS.values())],
-    ids=["other", *DRAWS],
-)
-def test_each_operation_is_right_in_each_way(device, draw):
+@pytest.mark.full
+@pytest.mark.parametrize("trials", tool.DRAWN, ids=lambda trials: trials.solver.name)
+def test_each_operation_is_right_in_each_way(device, trials):
     queues = [device.queue()] * 2
     for seed in range(12):
         d = Drawer(device, np.random.default_rng(seed))
-        trial, way = draw(d), tool.Way(d)
+        trial, way = trials.draw(d), tool.Way(d)
         assert not tool.perform(trial, way, queues, np.random.default_rng(seed)), f"{trial} {way}"
 
 

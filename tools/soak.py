@@ -73,16 +73,6 @@ def _shifted(name: str, dtype: str, shape: Any, rng: Any) -> Task:
     return Task(partial(getattr(ol.fft, name)), (x,), (getattr(np.fft, name)(x),))
 
 
-def draw_other(d: Drawer) -> Trial:
-    """Draw a trial of a function that no operation has trials of."""
-    dtype, name = d.dtype(("float32", "float64", "complex64")), d.pick(("fftshift", "ifftshift"))
-    shape = tuple(d.size(60, 2) for _ in range(d.pick((1, 2, 3))))
-    tasks = [partial(_shifted, name, dtype, shape)]
-    if not dtype.startswith("complex"):
-        tasks += [partial(_cosine, d.pick(COSINE), d.pick((2, 3, 4)), dtype, shape)]
-    return Trial(f"{dtype}, {shape}", d.pick(tasks), dtype)
-
-
 def draw(device: Any, rng: np.random.Generator) -> Trial:
     """Draw a trial of any operation, or of a function that none has."""
     d = Drawer(device, rng)
@@ -90,7 +80,12 @@ def draw(device: Any, rng: np.random.Generator) -> Trial:
     if number < len(DRAWN):
         trial: Trial = DRAWN[number].draw(d)  # type: ignore[misc]
         return trial
-    return draw_other(d)
+    dtype, name = d.dtype(("float32", "float64", "complex64")), d.pick(("fftshift", "ifftshift"))
+    shape = tuple(d.size(60, 2) for _ in range(d.pick((1, 2, 3))))
+    tasks = [partial(_shifted, name, dtype, shape)]
+    if not dtype.startswith("complex"):
+        tasks += [partial(_cosine, d.pick(COSINE), d.pick((2, 3, 4)), dtype, shape)]
+    return Trial(f"{dtype}, {shape}", d.pick(tasks), dtype)
 
 
 # --------------------------------------------------------------------------- ways to call

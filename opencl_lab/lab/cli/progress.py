@@ -22,7 +22,6 @@ LINE_SECONDS = 10.0  # between lines, if standard error is not a terminal
 def progress_bar(title: str) -> Iterator[ProgressReport]:
     """Yield a progress report that draws a bar on standard error after a second.
 
-    A total of 0 is one that is not known.
     If it is not a terminal, lines at intervals report the progress instead. With ``--quiet`` or
     ``--json`` nothing is shown.
     """
