@@ -73,6 +73,8 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
     [
         ("int8", "cpu", N, True),
         ("float64", "cpu", N, False),
+        ("float32", "cpu", N, True),
+        ("float32", "onesweep", N, True),
         ("float16", "onesweep", N, False),
         ("uint64", "scan", N, True),
         ("float64", "onesweep", 200, True),
@@ -87,10 +89,7 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
     ],
 )
 def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
-    """Bit for bit: NaN of all payloads and NaT last, and zeros of both signs in their order.
-
-    All forms sort float32 in `test_sort_properties`.
-    """
+    """Bit for bit: NaN of all payloads and NaT last, and zeros of both signs in their order."""
     options = need(form, queue) | {"queue": queue, "descending": descending}
     dtype = np.dtype(dtype)
     keys = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype)
