@@ -144,7 +144,7 @@ HELD = {"split": (96, 97), "interleaved": (99,), "two-phase": (90, 34)}
 def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
     """Frequencies meet their opposites in local memory, or rows have no imaginary part."""
     config = {**GROUPS, "EXCHANGE": exchange}
-    for n, launches in ((96, 1), (90, 1), (99, 1), (97, 1), (16, 2), (34, 2), (3**9, 6)):
+    for n, launches in ((96, 1), (90, 1), (99, 1), (97, 1), (16, 2), (34, 2)):
         problem = DftProblem(n, batch=3, kind="c2r" if inverse else "r2c", scale=0.5)
         plan = FFT.plan(problem, FFT.configure(problem, select_device(), config), select_device())
         assert len(plan.launches) == launches

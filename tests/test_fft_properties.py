@@ -12,7 +12,7 @@ import opencl_lab as ol
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.reference.execute import prepare
-from opencl_lab.ops.fft.problem import DftProblem
+from opencl_lab.ops.fft.problem import DftProblem, scale_of
 
 # ---------------------------------------------------------------- properties
 
@@ -22,8 +22,10 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
 def test_every_reference_at_hand_agrees(kind):
-    inverse = kind == "c2c"
-    problem = DftProblem(30, batch=4, inverse=inverse, scale=0.25, kind=kind, half=kind == "r2c")
+    scale = scale_of(30, "ortho", kind != "r2c")
+    problem = DftProblem(
+        30, batch=4, inverse=kind == "c2c", scale=scale, kind=kind, half=kind == "r2c"
+    )
     inputs = DFT.generate(problem, 1)
     expected = DFT.expected(problem, inputs)
     like = {"spectrum": problem.spectrum}

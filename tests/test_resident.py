@@ -100,7 +100,10 @@ def test_libraries_get_arrays_as_their_users_have_them(device, there):
 
 def test_all_shows_both_sides_in_one_table(device, there):
     rows = rows_of(compared(device, 1000, against="all", algorithms="all", repeats=1))
-    ours = [f"opencl:{algorithm.name}" for algorithm in SORT.algorithms]
+    able = (
+        x for x in SORT.algorithms if not x.on(device.kind).supports(SORT.problem(n=1000), device)
+    )
+    ours = [f"opencl:{algorithm.name}" for algorithm in able]
     assert list(rows)[: len(ours)] == ours
     assert {"numpy", "c:seq", "opencl:odd-even-merge@device", "cupy@device"} <= set(rows)
     assert "torch@device" not in rows  # it cannot run here

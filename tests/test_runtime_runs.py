@@ -82,6 +82,7 @@ def broken_off(monkeypatch):
             return enqueue(*args, **kwargs)
 
         with monkeypatch.context() as patch:
+            patch.setattr(bound, "_starter", lambda queue: None)
             patch.setattr(bound, "_enqueue", breaking)
             yield
 

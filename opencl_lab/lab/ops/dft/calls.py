@@ -60,8 +60,10 @@ def _over_ranks(problem: DftProblem, arrays: Mapping[str, Any]) -> RanksCall:
 
 
 def _transform(problem: DftProblem, module: Any, arrays: Mapping[str, Any], **options: Any) -> Any:
-    function = _function(problem, module)
-    return function(arrays["signal"], problem.n, AXIS, norm=_norm(problem), **options)
+    function, norm = _function(problem, module), _norm(problem)
+    if norm is None:
+        raise ReferenceUnavailable(f"numpy.fft and its like have no norm of scale {problem.scale}")
+    return function(arrays["signal"], problem.n, AXIS, norm=norm, **options)
 
 
 def _peer(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
