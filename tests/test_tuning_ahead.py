@@ -259,7 +259,7 @@ def test_builders_judge_as_whoever_measures_does(sandbox):
     }  # fmt: skip
     assert "did not build" in statuses["syntax"].reason
     assert "the process died: SIG" in statuses["crash"].reason
-    assert sandbox.built_ahead >= len(asked) and sandbox.seconds["waiting for programs"] > 0
+    assert sandbox.built_ahead >= len(asked)
 
 
 @pytest.mark.full
