@@ -234,7 +234,7 @@ def test_configurations(place):
 @pytest.mark.parametrize("exchange", ["auto", "split", "two-phase"])
 def test_convolutions_in_local_memory(exchange):
     """Odd lengths in one launch, on columns too; several where the group has no room."""
-    config = {**GROUPS, "EXCHANGE": exchange}
+    config = {**GROUPS, "EXCHANGE": exchange, "FUSED": "never"}
     check(DftProblem(34, batch=3, inner=5, inverse=True, scale=0.5), config)
     ways = (128, 1, 1), (64, 4, 1), (64, 7, 2)  # columns have launches for chirps
     for limit, launches, inner in ways if exchange == "auto" else ways[:1]:
