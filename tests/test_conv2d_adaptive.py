@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyopencl as cl
 import pytest
 from conv2d_checks import assert_close, check, right
 from scipy import signal
@@ -12,6 +13,9 @@ from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d import adaptive
 from opencl_lab.ops.conv2d.blocks import OverlapBlocks
 from opencl_lab.ops.conv2d.functions import conv2d
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import session_of
 
 
 @pytest.fixture
@@ -94,6 +98,16 @@ def test_calls_in_a_row_decide_each_for_itself(quick_transforms, rng, queue):
     for turn in range(6):
         result = conv2d(images[turn % 2], weights, algorithm="adaptive", queue=queue)
         np.testing.assert_array_equal(result, expected[turn % 2])
+    algorithm, device = CONV2D.algorithm("adaptive"), session_of(queue).device
+    problem = CONV2D.problem(size=150, ksize=21)
+    plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
+    executable = Executable(plan, session_of(queue))
+    execute(executable, CONV2D.generate(problem, 0), queue)
+    for spec in plan.with_role("zeros"):
+        left = np.ones(spec.shape, spec.dtype)
+        cl.enqueue_copy(queue, left, executable._zeros[queue.int_ptr][spec.name])
+        assert not left.any()
+    assert "arrived" in {spec.name.split("_")[0] for spec in plan.with_role("zeros")}
 
 
 @pytest.mark.parametrize("size", [60, 500, 700])
