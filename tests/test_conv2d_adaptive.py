@@ -82,7 +82,7 @@ def test_batches_of_colours_in_rounds(kind, mode, quick_transforms, rng, queue):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 200), (200, 3), (5, 7)])
-def test_images_smaller_than_the_look(shape, quick_transforms, rng, queue):
+def test_images_smaller_than_the_sample(shape, quick_transforms, rng, queue):
     image, weights = rng.random(shape, np.float32), rng.uniform(-1, 1, (9, 9))
     check(image, weights, algorithm="adaptive", queue=queue)
 
@@ -111,7 +111,7 @@ def test_calls_in_a_row_decide_each_for_itself(quick_transforms, rng, queue):
 
 
 @pytest.mark.parametrize("size", [60, 500, 700])
-def test_the_whole_image_is_looked_at(size):
+def test_samples_come_from_the_whole_image(size):
     device, algorithm = select_device(), CONV2D.algorithm("adaptive")
     problem = CONV2D.problem(size=size, ksize=15)
     config = algorithm.default_config(problem, device).replace(BLOCK=64)

@@ -132,7 +132,8 @@ def run_tiles(
 
         return HostTile(view.shape, view.nbytes, write)
 
-    return _run(plan, source, target, result.dtype, solve, queue, OUT_SLOTS)
+    how = result.dtype, solve, queue, OUT_SLOTS
+    return _run(queue, partial(_Run, plan, source, target, *how))
 
 
 class Part(NamedTuple):
@@ -174,26 +175,18 @@ def run_parts(
         [Iteration(None, {"part": Tile("part", at)}, Tile("result", at), shape) for at in tiles],
         {"part": PART_SLOTS},
     )
-    return seconds | _run(plan, side("read"), side("write"), dtype, solve, queue, PART_SLOTS)
+    how = dtype, solve, queue, PART_SLOTS
+    return seconds | _run(queue, partial(_Run, plan, side("read"), side("write"), *how))
 
 
-def _run(
-    plan: TileSchedule,
-    source: Callable[[Tile], HostTile],
-    target: Callable[[Tile], HostTile],
-    dtype: np.dtype[Any],
-    solve: Solve,
-    queue: cl.CommandQueue,
-    out_slots: int,
-) -> dict[str, float]:
+def _run(queue: cl.CommandQueue, prepare: Callable[[_Lanes | None], _Run]) -> dict[str, float]:
     session = session_of(queue)
-    given = (plan, source, target, dtype, solve, queue, out_slots)
     try:
         if session.device.unified_memory:
-            return _Run(*given, None).go()
+            return prepare(None).go()
         lanes = _lanes_of(session)
         with lanes.lock:
-            return _Run(*given, lanes).go()
+            return prepare(lanes).go()
     except cl.Error as error:
         raise explain(error, queue) from error
 
