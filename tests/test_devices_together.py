@@ -18,10 +18,12 @@ import opencl_lab as ol
 from opencl_lab.ops.gemm.host import panels
 from opencl_lab.ops.gemm.host import shared as shared_gemm
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.ops.sort import shared as shared_sort
 from opencl_lab.ops.sort.codes import codes
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.staging import Staging
 from opencl_lab.runtime.together import on_each
 
 NAIVE = {"algorithm": "naive", "config": {"WG_M": 4, "WG_N": 8}}
@@ -190,6 +192,56 @@ def test_products_that_do_not_fit(limit, both, made, rng, monkeypatch):
     result = ol.gemm(a, b, beta=0.5, c=c, devices=both, **NAIVE)
     assert_product(result, a, b, c, 1.0, 0.5)
     assert made
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Let products go in tiles of about 16 by 16; return the bytes of each that is read."""
+    monkeypatch.setattr(panels, "LEAST", 1)
+    monkeypatch.setattr(panels, "LENGTHS", (16,))
+    monkeypatch.setattr(panels, "WORTH", float("inf"))
+    panels._panels.cache_clear()
+    found, send_from = [], Staging.send_from
+
+    def noted(staging, targets, nbytes, read):
+        found.append(nbytes)
+        return send_from(staging, targets, nbytes, read)
+
+    monkeypatch.setattr(Staging, "send_from", noted)
+    yield found
+    panels._panels.cache_clear()
+
+
+@pytest.mark.parametrize("both", ["copied"], indirect=True)
+@pytest.mark.parametrize("trans", [False, True])
+def test_a_tile_that_both_devices_need_is_read_once(trans, both, sent, rng):
+    a, b, c = matrices(rng, 64, 48, 50)
+    given = (a.T.copy(), b.T.copy()) if trans else (a, b)
+    result = ol.gemm(*given, trans_a=trans, trans_b=trans, devices=both, **NAIVE)
+    assert_product(result, a, b)
+    assert len(sent) == 4 + 3 and sum(sent) == a.nbytes + b.nbytes
+    result = ol.gemm(a, b, beta=0.5, c=c, bias=b[0], devices=both, **NAIVE)
+    np.testing.assert_allclose(result, a @ b + 0.5 * c + b[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("both", ["copied"], indirect=True)
+def test_a_device_that_fails_amid_its_tiles_ends_the_others(both, sent, rng, monkeypatch):
+    run = GEMM_SOLVER.run
+    calls = []
+
+    def fails(problem, inputs, *, queue, **how):
+        if queue.device == both[1].handle:
+            calls.append(0)
+            if len(calls) == 3:
+                raise ol.LaunchError("the device is lost")
+        return run(problem, inputs, queue=queue, **how)
+
+    monkeypatch.setattr(GEMM_SOLVER, "run", fails)
+    a, b, _ = matrices(rng, 256, 256, 20)
+    with pytest.raises(ol.LaunchError, match=r"devices\[1\], .*the device is lost"):
+        ol.gemm(a, b, devices=both, **NAIVE)
+    assert not still_running()
+    assert_product(ol.gemm(a, b, devices=both, **NAIVE), a, b)
 
 
 # ------------------------------------------------------------------ which ones

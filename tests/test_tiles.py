@@ -15,7 +15,7 @@ from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.tile_schedule import Iteration, Tile, schedule
-from opencl_lab.runtime.tiles import Part, run_parts, run_tiles
+from opencl_lab.runtime.tiles import Part, TileWork, run_parts, run_tiles
 
 
 @pytest.fixture
@@ -113,9 +113,8 @@ def test_tiles_of_rows_and_columns_come_back_to_their_places(queue, pinned, rng,
         for columns in ((0, 130), (130, 260), (260, 390)):
             inputs = {"x": tile("a", rows, columns), "y": tile("b", rows, columns)}
             iterations.append(Iteration(0, inputs, tile("result", rows, columns), (40, 130)))
-    seconds = run_tiles(
-        schedule(iterations, {"a": 2, "b": 2}), {"a": a, "b": b}, result, added(queue), queue
-    )
+    plan = schedule(iterations, {"a": 2, "b": 2})
+    seconds = run_tiles(TileWork(plan, {"a": a, "b": b}, result, added(queue), queue))
     np.testing.assert_array_equal(result, a + b)
     assert seconds["read"] > 0 and seconds["write"] > 0
 
@@ -134,7 +133,8 @@ def test_an_iteration_goes_on_from_the_one_before(count, queue, rng):
         )
         for k in range(count)
     ]
-    run_tiles(schedule(iterations, {"a": 2}), {"a": a}, result, added(queue), queue)
+    plan = schedule(iterations, {"a": 2})
+    run_tiles(TileWork(plan, {"a": a}, result, added(queue), queue))
     np.testing.assert_array_equal(result, a.sum(1, keepdims=True, dtype=np.int32))
 
 
@@ -161,13 +161,13 @@ def test_nothing_goes_on_after_an_error(queue, kind):
 
     before = set(threading.enumerate())
     with pytest.raises(OSError if kind == "error" else KeyboardInterrupt):
-        run_tiles(plan, {"a": array}, result, added(queue, after), queue)
+        run_tiles(TileWork(plan, {"a": array}, result, added(queue, after), queue))
     left = result.copy()
     names = {thread.name for thread in set(threading.enumerate()) - before}
     assert not any(name.startswith(("oclab-read", "oclab-write")) for name in names)
     np.testing.assert_array_equal(result, left)
     assert len(calls) < 8 and not result[8:].any()
-    run_tiles(plan, {"a": array}, result, added(queue), queue)
+    run_tiles(TileWork(plan, {"a": array}, result, added(queue), queue))
     assert result.all()
 
 
@@ -188,7 +188,7 @@ def test_memory_of_the_pool_is_not_taken_from_earlier_commands(queue, monkeypatc
     monkeypatch.setattr(streams.Lane, "send", done)
     array, plan = pieces_of(3)
     result = np.zeros_like(array)
-    run_tiles(plan, {"a": array}, result, added(queue), queue)
+    run_tiles(TileWork(plan, {"a": array}, result, added(queue), queue))
     assert result.all()
 
 

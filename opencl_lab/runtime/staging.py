@@ -96,7 +96,7 @@ def start(pool: ThreadPoolExecutor, job: Callable[[], object]) -> Future[Any]:
 
 
 class _Slot:
-    """A permanently mapped pinned buffer, and the last command that uses it.
+    """A permanently mapped pinned buffer, and the last commands that use it.
 
     Where no memory can be pinned it is plain memory of the host.
     """
@@ -111,13 +111,13 @@ class _Slot:
             self.bytes: Bytes = mapped[0]
         except cl.Error:
             self.bytes = np.empty(nbytes, np.uint8)
-        self.event: cl.Event | None = None
+        self.events: Sequence[cl.Event] = ()
 
     def ready(self) -> Bytes:
         """Return the memory once no command uses it."""
-        if self.event is not None:
-            self.event.wait()
-            self.event = None
+        for event in self.events:
+            event.wait()
+        self.events = ()
         return self.bytes
 
 
@@ -161,15 +161,15 @@ class Staging:
         def read(pinned: Bytes, begin: int) -> None:
             np.copyto(pinned, source[begin : begin + pinned.size])
 
-        return self.send_from(queue, target, source.size, read)
+        return self.send_from([(queue, target)], source.size, read)
 
     def send_from(
-        self, queue: cl.CommandQueue, target: Any, nbytes: int, read: Copy
+        self, targets: Sequence[tuple[cl.CommandQueue, Any]], nbytes: int, read: Copy
     ) -> list[cl.Event]:
-        """Fill pinned memory by `read`, piece by piece, and copy it to a buffer.
+        """Fill pinned memory by `read`, piece by piece, and copy it to buffers.
 
-        Return the commands' events. If `read` raises, no command or thread uses memory of the
-        caller afterwards.
+        Each buffer has a queue, which may be one of another context. Return the commands' events.
+        If `read` raises, no command or thread uses memory of the caller afterwards.
         """
         events: list[cl.Event] = []
 
@@ -179,11 +179,13 @@ class Staging:
 
         def send(slot: _Slot, piece: slice) -> None:
             pinned = slot.bytes[: piece.stop - piece.start]
-            slot.event = cl.enqueue_copy(
-                queue, target, pinned, dst_offset=piece.start, is_blocking=False
-            )
-            events.append(slot.event)
-            queue.flush()
+            slot.events = [
+                cl.enqueue_copy(queue, target, pinned, dst_offset=piece.start, is_blocking=False)
+                for queue, target in targets
+            ]
+            events.extend(slot.events)
+            for queue, _ in targets:
+                queue.flush()
 
         def each(slots: Sequence[_Slot], jobs: Jobs) -> None:
             free, filled = deque(slots), deque[tuple[_Slot, slice]]()
@@ -200,7 +202,7 @@ class Staging:
                 finish_first(jobs)
                 send(slot, piece)
 
-        self._with_slots(queue, nbytes, each)
+        self._with_slots([queue for queue, _ in targets], nbytes, each)
         return events
 
     def fetch(
@@ -235,7 +237,7 @@ class Staging:
 
         def ask(slot: _Slot, piece: slice) -> None:
             pinned = slot.ready()[: piece.stop - piece.start]
-            slot.event = cl.enqueue_copy(
+            event = cl.enqueue_copy(
                 queue,
                 pinned,
                 source,
@@ -243,7 +245,8 @@ class Staging:
                 is_blocking=False,
                 wait_for=list(wait_for) or None,
             )
-            events.append(slot.event)
+            slot.events = [event]
+            events.append(event)
             queue.flush()
 
         def take(slot: _Slot, piece: slice) -> Callable[[], object]:
@@ -267,7 +270,7 @@ class Staging:
             while jobs:
                 finish_first(jobs)
 
-        self._with_slots(queue, nbytes, each)
+        self._with_slots([queue], nbytes, each)
         return events
 
     def _pieces(self, nbytes: int) -> list[slice]:
@@ -278,7 +281,10 @@ class Staging:
         return [slice(start, min(start + size, nbytes)) for start in range(0, nbytes, size)]
 
     def _with_slots(
-        self, queue: cl.CommandQueue, nbytes: int, copy: Callable[[Sequence[_Slot], Jobs], None]
+        self,
+        queues: Sequence[cl.CommandQueue],
+        nbytes: int,
+        copy: Callable[[Sequence[_Slot], Jobs], None],
     ) -> None:
         """Copy with as many slots as available; afterwards nothing uses them."""
         jobs: Jobs = deque()
@@ -288,11 +294,12 @@ class Staging:
         except BaseException:
             # Neither the array nor pinned memory may be in use once this is left.
             try:
-                queue.finish()
+                for queue in queues:
+                    queue.finish()
             finally:
                 abandon(jobs)
                 for slot in slots:
-                    slot.event = None  # waiting for a failed one would raise again
+                    slot.events = ()  # waiting for a failed one would raise again
             raise
         finally:
             self._give(slots)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyopencl as cl
@@ -12,6 +14,8 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.memory import host_memory
 from opencl_lab.core.wording import bytes_of
+from opencl_lab.runtime.freeing import call_when_freeing
+from opencl_lab.runtime.session import Session
 from opencl_lab.runtime.staging import Bytes, Copy, Staging
 
 LIMIT = "OCLAB_DEVICE_BYTES"
@@ -58,15 +62,54 @@ class Lane:
         self.staging = Staging(context, device, chunk=CHUNK)
         self._queue = cl.CommandQueue(context, device)
 
-    def send(self, target: Any, nbytes: int, read: Copy) -> None:
-        """Fill chunks by `read`, copy them to a buffer, and wait."""
-        self.staging.send_from(self._queue, target, nbytes, read)
-        self._queue.finish()
+    def send(
+        self, target: Any, nbytes: int, read: Copy, others: Sequence[tuple[Lane, Any]] = ()
+    ) -> None:
+        """Fill chunks by `read`, copy them to a buffer, and wait.
+
+        Each of `others` is the lane of another device, and a buffer there to copy them to as well.
+        """
+        targets = [(lane._queue, buffer) for lane, buffer in [(self, target), *others]]
+        self.staging.send_from(targets, nbytes, read)
+        for queue, _ in targets:
+            queue.finish()
 
     def fetch(self, nbytes: int, source: Any, write: Copy) -> None:
         """Copy a buffer to the host, pass its chunks to `write`, and wait."""
         self.staging.fetch_to(self._queue, nbytes, source, write)
         self._queue.finish()
+
+
+class Lanes:
+    """A session's copies in both directions, used by one call at a time."""
+
+    def __init__(self, session: Session):
+        handle = session.device.handle
+        self.up, self.down = (Lane(session.context, handle) for _ in range(2))
+        self.lock = threading.Lock()
+        call_when_freeing(self.free)
+
+    def free(self, seconds: float = -1) -> None:
+        """Free pinned memory, unless a call is copying."""
+        if self.lock.acquire(blocking=False):
+            try:
+                self.up.staging.free_held()
+                self.down.staging.free_held()
+            finally:
+                self.lock.release()
+
+
+_lanes: weakref.WeakKeyDictionary[Session, Lanes] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def lanes_of(session: Session) -> Lanes:
+    """Return the lanes of a session."""
+    with _lock:
+        found = _lanes.get(session)
+        if found is None:
+            found = _lanes[session] = Lanes(session)
+        return found
 
 
 def in_chunks(data: Bytes, copy: Copy) -> None:

@@ -18,12 +18,11 @@ are read and written by functions (`run_parts`).
 from __future__ import annotations
 
 import math
-import threading
 import time
-import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,10 +32,17 @@ import pyopencl.array
 
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.executable import explain
-from opencl_lab.runtime.freeing import call_when_freeing
-from opencl_lab.runtime.session import Session, session_of
-from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Stop, abandon, finish_first, start
-from opencl_lab.runtime.streams import Lane, in_chunks
+from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.staging import (
+    Bytes,
+    Copy,
+    Jobs,
+    Stop,
+    abandon,
+    finish_first,
+    start,
+)
+from opencl_lab.runtime.streams import Lanes, in_chunks, lanes_of
 from opencl_lab.runtime.tile_schedule import (
     HostArray,
     Iteration,
@@ -54,37 +60,6 @@ AHEAD = 2
 """Most iterations that are enqueued and not yet known to be done."""
 
 
-class _Lanes:
-    """A session's copies in both directions, used by one call at a time."""
-
-    def __init__(self, session: Session):
-        handle = session.device.handle
-        self.up, self.down = (Lane(session.context, handle) for _ in range(2))
-        self.lock = threading.Lock()
-        call_when_freeing(self.free)
-
-    def free(self, seconds: float = -1) -> None:
-        """Free pinned memory, unless a call is copying."""
-        if self.lock.acquire(blocking=False):
-            try:
-                self.up.staging.free_held()
-                self.down.staging.free_held()
-            finally:
-                self.lock.release()
-
-
-_lanes: weakref.WeakKeyDictionary[Session, _Lanes] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
-
-
-def _lanes_of(session: Session) -> _Lanes:
-    with _lock:
-        found = _lanes.get(session)
-        if found is None:
-            found = _lanes[session] = _Lanes(session)
-        return found
-
-
 Solve: TypeAlias = Callable[[Any, Mapping[str, AnyArray], AnyArray], Sequence[cl.Event]]
 """Solves a problem on tiles into a tile; returns the events of commands not waited for."""
 
@@ -97,23 +72,28 @@ class HostTile(NamedTuple):
     copy: Copy
 
 
-def run_tiles(
-    plan: TileSchedule,
-    arrays: Mapping[str, HostArray],
-    result: HostArray,
-    solve: Solve,
-    queue: cl.CommandQueue,
-) -> dict[str, float]:
-    """Run all iterations; return the seconds of ``read`` and ``write``, which overlap.
+@dataclass(frozen=True)
+class TileWork:
+    """Iterations on host arrays, by one device.
 
     Rows of a tile lie along the last axis; tiles of arrays with more than two axes must be
-    contiguous. The result shares no memory with `arrays`. The calling thread runs `solve`. Kernels
-    use `queue`; copies have queues of their own. After an error no thread and no command uses any
-    array, and only some tiles of the result are written.
+    contiguous. The result shares no memory with `arrays`. Kernels use `queue`; copies have queues
+    of their own.
     """
 
-    def source(tile: Tile) -> HostTile:
-        view = tile.of(arrays[tile.array])
+    plan: TileSchedule
+    arrays: Mapping[str, HostArray]
+    result: HostArray
+    solve: Solve
+    queue: cl.CommandQueue
+
+    def view(self, upload: Upload) -> HostArray:
+        """Return the memory that an upload reads."""
+        return upload.tile.of(self.arrays[upload.tile.array])
+
+    def source(self, tile: Tile) -> HostTile:
+        """Return what fills a tile."""
+        view = tile.of(self.arrays[tile.array])
         rows = _rows(view)
 
         def read(data: Bytes, begin: int) -> None:
@@ -122,8 +102,9 @@ def run_tiles(
 
         return HostTile(view.shape, view.nbytes, read)
 
-    def target(tile: Tile) -> HostTile:
-        view = tile.of(result)
+    def target(self, tile: Tile) -> HostTile:
+        """Return what takes a tile of the result."""
+        view = tile.of(self.result)
         rows = _rows(view)
 
         def write(data: Bytes, begin: int) -> None:
@@ -132,8 +113,19 @@ def run_tiles(
 
         return HostTile(view.shape, view.nbytes, write)
 
-    how = result.dtype, solve, queue, OUT_SLOTS
-    return _run(queue, partial(_Run, plan, source, target, *how))
+    def prepare(self, lanes: Lanes | None) -> TileRun:
+        """Return the run of all iterations."""
+        how = self.result.dtype, self.solve, self.queue, OUT_SLOTS
+        return TileRun(self.plan, self.source, self.target, *how, lanes)
+
+
+def run_tiles(work: TileWork) -> dict[str, float]:
+    """Run all iterations; return the seconds of ``read`` and ``write``, which overlap.
+
+    The calling thread runs `solve`. After an error no thread and no command uses any array, and
+    only some tiles of the result are written.
+    """
+    return _run(work.queue, work.prepare)
 
 
 class Part(NamedTuple):
@@ -176,22 +168,22 @@ def run_parts(
         {"part": PART_SLOTS},
     )
     how = dtype, solve, queue, PART_SLOTS
-    return seconds | _run(queue, partial(_Run, plan, side("read"), side("write"), *how))
+    return seconds | _run(queue, partial(TileRun, plan, side("read"), side("write"), *how))
 
 
-def _run(queue: cl.CommandQueue, prepare: Callable[[_Lanes | None], _Run]) -> dict[str, float]:
+def _run(queue: cl.CommandQueue, prepare: Callable[[Lanes | None], TileRun]) -> dict[str, float]:
     session = session_of(queue)
     try:
         if session.device.unified_memory:
             return prepare(None).go()
-        lanes = _lanes_of(session)
+        lanes = lanes_of(session)
         with lanes.lock:
             return prepare(lanes).go()
     except cl.Error as error:
         raise explain(error, queue) from error
 
 
-class _Run:
+class TileRun:
     """One run of all iterations."""
 
     def __init__(
@@ -203,7 +195,7 @@ class _Run:
         solve: Solve,
         queue: cl.CommandQueue,
         out_slots: int,
-        lanes: _Lanes | None,
+        lanes: Lanes | None,
     ):
         self._plan, self._source, self._target, self._dtype = plan, source, target, dtype
         self._solve, self._queue, self._lanes = solve, queue, lanes
@@ -231,12 +223,19 @@ class _Run:
         if lanes is not None:
             queue.finish()  # its earlier commands may still use memory from the pool
 
-    def go(self) -> dict[str, float]:
-        """Run the iterations."""
+    def go(
+        self, started: Callable[[Upload], Future[Any] | None] = lambda upload: None
+    ) -> dict[str, float]:
+        """Run the iterations; `started` returns the job of an upload that others start."""
         with (
-            ThreadPoolExecutor(1, "oclab-read") as self._reading,
+            ThreadPoolExecutor(1, "oclab-read") as reading,
             ThreadPoolExecutor(1, "oclab-write") as self._writing,
         ):
+
+            def send(upload: Upload) -> Future[Any]:
+                return started(upload) or start(reading, partial(self.read, upload))
+
+            self._send = send
             try:
                 for index in range(len(self._plan.iterations)):
                     self._take(index)
@@ -303,7 +302,7 @@ class _Run:
         """Start the uploads whose slots no pending iteration needs."""
         uploads = self._plan.uploads
         while self._begun < len(uploads) and uploads[self._begun].after <= self._done:
-            self._sent.append(start(self._reading, partial(self._read, uploads[self._begun])))
+            self._sent.append(self._send(uploads[self._begun]))
             self._begun += 1
 
     def _see_done(self) -> None:
@@ -325,15 +324,20 @@ class _Run:
             self._written[0][1].result()
             self._written.popleft()
 
-    def _read(self, upload: Upload) -> None:
+    def _slot(self, upload: Upload) -> Any:
+        return self._slots[upload.tile.array][upload.slot]
+
+    def read(self, upload: Upload, others: Sequence[tuple[TileRun, Upload]] = ()) -> None:
+        """Copy a tile to its slot, and to those of other runs that need the same one."""
         begin = time.perf_counter()
-        tile, slot = self._source(upload.tile), self._slots[upload.tile.array][upload.slot]
+        tile, slot = self._source(upload.tile), self._slot(upload)
         copy = self._stop.before(tile.copy)
         if tile.nbytes and self._lanes is None:
             in_chunks(slot[: tile.nbytes], copy)
         elif tile.nbytes:
             assert self._lanes is not None
-            self._lanes.up.send(slot, tile.nbytes, copy)
+            too = [(run._lanes.up, run._slot(its)) for run, its in others if run._lanes]
+            self._lanes.up.send(slot, tile.nbytes, copy, too)
         self._seconds["read"] += time.perf_counter() - begin
 
     def _write(self, place: Tile, slot: Any) -> None:

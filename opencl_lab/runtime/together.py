@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +20,10 @@ from opencl_lab.drivers.discovery import DeviceSpec, select_device
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.staging import Stop, Stopped, start
+from opencl_lab.runtime.staging import Stop, Stopped, abandon, start
+from opencl_lab.runtime.streams import lanes_of
+from opencl_lab.runtime.tile_schedule import Upload
+from opencl_lab.runtime.tiles import TileRun, TileWork
 
 Devices: TypeAlias = Sequence[DeviceSpec | cl.Device] | None
 """Argument of functions that several devices can work on."""
@@ -119,3 +124,47 @@ def on_each(devices: Sequence[Device], work: Callable[[int, Stop], None]) -> Non
         finally:
             ready.set()
             jobs.clear()  # a failed one would form a reference cycle
+
+
+def run_tiles_together(works: Sequence[TileWork], devices: Sequence[Device]) -> None:
+    """Run the iterations of several devices with memory of their own, each in a thread.
+
+    One thread copies the tiles that have a slot from the start to all of them, and what several
+    need it reads once: copies on the host, not those to the devices, are what limits large
+    products. The devices are different ones. Errors are those of `on_each`.
+    """
+    sessions = [session_of(work.queue) for work in works]
+    with ExitStack() as held, ThreadPoolExecutor(1, "oclab-read") as reading:
+        lanes = list(map(lanes_of, sessions))
+        for each in sorted(lanes, key=id):  # in one order, so that two calls cannot wait for both
+            held.enter_context(each.lock)
+        runs = [work.prepare(own) for work, own in zip(works, lanes, strict=True)]
+        wanted: dict[Any, list[tuple[TileRun, Upload]]] = {}
+        for uploads in zip_longest(*(work.plan.uploads for work in works)):
+            for work, run, upload in zip(works, runs, uploads, strict=True):
+                if upload is not None and not upload.after:
+                    view = work.view(upload)
+                    same = view.ctypes.data, view.shape, view.strides
+                    wanted.setdefault(same, []).append((run, upload))
+        sent: dict[tuple[TileRun, Upload], Future[Any]] = {}
+        for takers in wanted.values():
+            job = start(reading, partial(_read_for, takers))
+            sent |= dict.fromkeys(takers, job)
+
+        def go(index: int, stop: Stop) -> None:
+            run = runs[index]
+            try:
+                run.go(lambda upload: sent.get((run, upload)))
+            except CancelledError:  # another device failed
+                raise Stopped from None
+
+        try:
+            on_each(devices, go)
+        finally:
+            abandon(deque(sent.values()))
+
+
+def _read_for(takers: Sequence[tuple[TileRun, Upload]]) -> None:
+    """Copy a tile to the devices that need it."""
+    (first, upload), *others = takers
+    first.read(upload, others)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,13 @@ from opencl_lab.ops.gemm.host.streamed import (
     moving,
     multiply_in_parts_or_at_once,
     products,
+    work_of_tiles,
 )
 from opencl_lab.ops.gemm.launches import is_empty
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.runtime.staging import Stop
-from opencl_lab.runtime.together import divided, new_result, on_each
+from opencl_lab.runtime.together import divided, new_result, on_each, run_tiles_together
 
 LEAST, LEAST_SENT = 1e8, 2e12
 """Operations for each device from which several take less time than one: on host memory, and where
@@ -63,15 +65,27 @@ def multiply_together(
     result = new_result(devices, problem.shape, problem.dtype) if target is None else target
     bounds = divided(problem.dimensions[0][0] if problem.dimensions else problem.m, devices)
 
+    cut = [_band(problem, inputs, begin, end) for begin, end in pairwise(bounds)]
+    rows = [result[begin:end] for begin, end in pairwise(bounds)]
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config}
+    queues = [device.queue() for device in devices]
+    if len({device.handle for device in devices}) == len(devices) and all(map(np.size, rows)):
+        tiled = [
+            work_of_tiles(*cut[index], rows[index], **how, queue=queue)
+            for index, queue in enumerate(queues)
+        ]
+        works = [work for work in tiled if work is not None]
+        if len(works) == len(devices):
+            run_tiles_together(works, devices)
+            return result
+
     def work(index: int, stop: Stop) -> None:
-        begin, end = bounds[index : index + 2]
-        if begin == end:
+        if not rows[index].size:
             return
-        band, given = _band(problem, inputs, begin, end)
-        queue = devices[index].queue()
-        how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
+        band, views = cut[index]
+        given = {name: np.ascontiguousarray(view) for name, view in views.items()}
         stop.check()
-        multiply_in_parts_or_at_once(band, given, result[begin:end], **how)
+        multiply_in_parts_or_at_once(band, given, rows[index], **how, queue=queues[index])
 
     on_each(devices, work)
     return result
@@ -80,7 +94,7 @@ def multiply_together(
 def _band(
     problem: GemmProblem, inputs: Arrays, begin: int, end: int
 ) -> tuple[GemmProblem, dict[str, np.ndarray[Any, Any]]]:
-    """Return the problem and the inputs of rows of the result, or of products of a stack."""
+    """Return the problem of rows of the result, or of products of a stack, and views of inputs."""
     if problem.dimensions:
         band, cut = products(problem, end - begin), moving(problem)
     else:
@@ -88,5 +102,5 @@ def _band(
         cut = {"a": not problem.trans_a, "c": True, "bias": problem.bias == "row"}
     given = {name: array[begin:end] if cut.get(name) else array for name, array in inputs.items()}
     if not problem.dimensions and problem.trans_a:
-        given["a"] = np.ascontiguousarray(inputs["a"][:, begin:end])
+        given["a"] = inputs["a"][:, begin:end]
     return band, given

@@ -23,7 +23,7 @@ from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.session import queue_or_default, session_of
 from opencl_lab.runtime.streams import largest_fitting, limit_of_parts, memory_limit
 from opencl_lab.runtime.tile_schedule import Iteration, Tile, schedule
-from opencl_lab.runtime.tiles import run_tiles
+from opencl_lab.runtime.tiles import TileWork, run_tiles
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 Found = Panels | int | None
@@ -153,16 +153,32 @@ def _multiply(
     found: Found, problem: GemmProblem, inputs: Arrays, result: np.ndarray[Any, Any], **how: Any
 ) -> None:
     if isinstance(found, Panels):
-        solve = _solver(**how)
-        run_tiles(
-            schedule(tuple(found.iterations()), found.slots), inputs, result, solve, how["queue"]
-        )
+        run_tiles(_work(found, inputs, result, **how))
     elif found:
         iterations = _stack_iterations(problem, found)
         slots = dict.fromkeys(inputs, 2)
-        run_tiles(schedule(iterations, slots), inputs, result, _solver(**how), how["queue"])
+        plan = schedule(iterations, slots)
+        run_tiles(TileWork(plan, inputs, result, _solver(**how), how["queue"]))
     else:
         _one_by_one(problem, inputs, result, **how)
+
+
+def _work(found: Panels, inputs: Arrays, result: np.ndarray[Any, Any], **how: Any) -> TileWork:
+    plan = schedule(tuple(found.iterations()), found.slots)
+    return TileWork(plan, inputs, result, _solver(**how), how["queue"])
+
+
+def work_of_tiles(
+    problem: GemmProblem, inputs: Arrays, result: np.ndarray[Any, Any], **how: Any
+) -> TileWork | None:
+    """Return the tiles of one product that is sent to its device once; None if it is not."""
+    device = session_of(how["queue"]).device
+    if device.unified_memory or problem.dimensions:
+        return None
+    found = _parts(problem, device, how["algorithm"], how["config"])
+    if not isinstance(found, Panels) or found.kept != "ab":
+        return None
+    return _work(found, inputs, result, **how)
 
 
 def _solver(algorithm: str, config: Mapping[str, Any] | None, queue: Any) -> Any:
