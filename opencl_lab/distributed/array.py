@@ -13,6 +13,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.npy import Header, opened
 from opencl_lab.core.paths import check_target, replace_file
 from opencl_lab.distributed.copying import Array
+from opencl_lab.distributed.device_exchange import on_devices
 from opencl_lab.distributed.exchange import redistribute, selection
 from opencl_lab.distributed.layout import (
     Distribution,
@@ -223,7 +224,9 @@ class DistArray:
         layout = agreed(self.comm, lambda: wanted.layout(self.global_shape, self.comm.size))
         if layout == self.layout:
             return self.like(self.local, distribution=wanted)
-        moved = redistribute(self.comm, self.host(), self.layout, layout, keep)
+        moved = on_devices(self.comm, self.local, self.layout, layout)
+        if moved is None:
+            moved = redistribute(self.comm, self.host(), self.layout, layout, keep)
         return self.like(moved, distribution=wanted)
 
     @collective

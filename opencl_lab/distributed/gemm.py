@@ -12,6 +12,7 @@ from typing import Any
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.distributed.array import DistArray
+from opencl_lab.distributed.device_exchange import on_devices
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import by_memory
 from opencl_lab.distributed.freivalds import verify_product
@@ -203,7 +204,10 @@ def _by_slabs(
     if node is None:
         parts[whole] = given.local
     else:
-        parts[whole] = by_memory(node, given.host(), given.layout, Gathered(given.shape))
+        everywhere = Gathered(given.shape)
+        parts[whole] = on_devices(comm, given.local, given.layout, everywhere)
+        if parts[whole] is None:
+            parts[whole] = by_memory(node, given.host(), given.layout, everywhere)
         if parts[whole] is None:
             return None
     first = matrices["a"]

@@ -1,0 +1,74 @@
+"""Checks of parts on devices that seem to have memory of their own; see `ranks`."""
+
+import itertools
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+from distributed_arrays import GRIDS
+
+import opencl_lab as ol
+from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_exchange, device_of, slab
+from opencl_lab.distributed import fft as dist_fft
+from opencl_lab.distributed import gemm as multiply
+from opencl_lab.distributed.node import node_of
+from opencl_lab.runtime.session import session_of
+
+SHAPES = [(12, 35), (0, 4), (3, 1)]
+
+
+@contextmanager
+def own_memory(comm):
+    """Let the device seem to have its own memory; yield it. Ranks with a window must use it."""
+    device, copy_down, used = device_of(comm), device_exchange._copy_down, []
+    session = session_of(device.queue())
+    before, session.device = session.device, replace(device, unified_memory=False)
+    device_exchange._copy_down = lambda *given: used.append(copy_down(*given))
+    try:
+        yield session.device
+    finally:
+        session.device, device_exchange._copy_down = before, copy_down
+    assert bool(used) == (node_of(comm) is not None)
+
+
+def there(x, device):
+    """Return an array with its parts on devices, in the middle of a larger one."""
+    local = np.zeros((x.local.shape[0] + 2, *x.local.shape[1:]), x.dtype)
+    local[1:-1] = x.local
+    return x.like(ol.to_device(local, device)[1:-1])
+
+
+def check_parts_move_between_devices(comm, rng):
+    grids = GRIDS[comm.size]
+    every = [slab(0), slab(1), *map(blocks, grids), block_cyclic(grids[0], (2, 3))]
+    with own_memory(comm) as device:
+        for shape, dtype in zip(SHAPES, (np.complex64, np.uint8, np.float32), strict=True):
+            x = (rng.random(shape) * 250).astype(dtype)
+            for before, after in itertools.product(every, repeat=2):
+                made = there(DistArray.from_global(x, before), device)
+                moved = made.redistribute(after)
+                assert moved.on_device
+                assert np.array_equal(moved.host(), DistArray.from_global(x, after).local)
+                assert np.array_equal(moved.gather(), x)
+
+
+def check_only_some_parts_on_devices(comm, rng):
+    x = rng.random((30, 20)).astype("f4")
+    made = DistArray.from_global(x)
+    mixed = there(made, device_of(comm)) if comm.rank else made
+    assert np.array_equal(mixed.redistribute(1).gather(), x)
+
+
+def check_products_and_transforms_stay_on_devices(comm, rng):
+    a, b = (rng.standard_normal(shape).astype("f4") for shape in ((45, 60), (60, 52)))
+    x = rng.standard_normal((24, 30)).astype("c8")
+    with own_memory(comm) as device:
+        for cut_a, cut_b in itertools.product((slab(0), slab(1)), repeat=2):
+            left, right = (
+                there(DistArray.from_global(one, cut), device)
+                for one, cut in ((a, cut_a), (b, cut_b))
+            )
+            made = multiply(left, right)
+            assert made.on_device and np.allclose(made.gather(), a @ b, atol=1e-4)
+        made = dist_fft.fft2(there(DistArray.from_global(x), device))
+        assert made.on_device and np.allclose(made.gather(), np.fft.fft2(x), atol=1e-3)
