@@ -20,14 +20,14 @@ SHAPES = [(12, 35), (0, 4), (3, 1)]
 @contextmanager
 def own_memory(comm):
     """Let the device seem to have its own memory; yield it. Ranks with a window must use it."""
-    device, copy_down, used = device_of(comm), device_exchange._copy_down, []
+    device, copy, used = device_of(comm), device_exchange._copy, []
     session = session_of(device.queue())
     before, session.device = session.device, replace(device, unified_memory=False)
-    device_exchange._copy_down = lambda *given: used.append(copy_down(*given))
+    device_exchange._copy = lambda *given, **how: used.append(copy(*given, **how))
     try:
         yield session.device
     finally:
-        session.device, device_exchange._copy_down = before, copy_down
+        session.device, device_exchange._copy = before, copy
     assert bool(used) == (node_of(comm) is not None)
 
 

@@ -13,8 +13,10 @@ are apart in a part are packed and unpacked on the devices.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyopencl as cl
 
 from opencl_lab.distributed.exchange import Placement
@@ -26,12 +28,22 @@ from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.results import block_of
 from opencl_lab.runtime.session import session_of
 
+Copied: TypeAlias = tuple[AnyArray, np.ndarray[Any, Any]]
+"""An array on the device in one piece, and its block of the window."""
 
-def on_devices(comm: Any, local: AnyArray, before: Placement, after: Placement) -> AnyArray | None:
+
+def on_devices(
+    comm: Any,
+    local: AnyArray,
+    before: Placement,
+    after: Placement,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> AnyArray | None:
     """Return this rank's part of the layout `after` on its device, from that of `before`.
 
     None on all ranks, if they do not share memory, or some part is not on a device with memory of
-    its own, or has elements of cyclic blocks.
+    its own, or has elements of cyclic blocks. Work that `meanwhile` enqueues on the queue of the
+    array runs at the same time.
     """
     node = node_of(comm)
     if node is None:
@@ -46,27 +58,40 @@ def on_devices(comm: Any, local: AnyArray, before: Placement, after: Placement) 
         pairs = [(i, j) for i in ranks for j in ([i] if together else ranks) if together or i != j]
         shapes = [_size(before.runs(i), after.runs(j)) for i, j in pairs]
         parts = node.parts(shapes, local.dtype)
-        if parts is None or not comm.allreduce(node.pinned(local.queue), op=mpi().LAND):
+        copies = None if parts is None else node.pinned(local.queue)
+        if parts is None or not comm.allreduce(copies is not None, op=mpi().LAND):
             return None
+        assert copies is not None
         blocks = dict(zip(pairs, parts, strict=True))
         call = Call(local.queue)
-        sent = [
-            (local[_place(before.runs(me), after.runs(j))], blocks[i, j])
-            for i, j in pairs
-            if i == me and blocks[i, j].size
-        ]
-        _copy_down(sent, call)
-        node.fence()
         result = call.new_array(after.local_shape(me), local.dtype, local.allocator)
-        got = [
-            (result[_place(after.runs(me), before.runs(i))], blocks[i, j])
-            for i, j in pairs
-            if i != me and (together or j == me) and blocks[i, j].size
-        ]
+        down, up, aside = list[Copied](), list[Copied](), list[tuple[AnyArray, AnyArray]]()
+        for (i, j), block in blocks.items():
+            if not block.size:
+                continue
+            if i == me:
+                view = local[_place(before.runs(me), after.runs(j))]
+                down.append((view if _is_dense(view) else copied(view, call), block))
+            elif together or j == me:
+                view = result[_place(after.runs(me), before.runs(i))]
+                dense = view
+                if not _is_dense(view):
+                    dense = call.new_array(view.shape, view.dtype, None)
+                    aside.append((view, dense))
+                up.append((dense, block))
         if math.prod(_size(before.runs(me), after.runs(me))):
             here = local[_place(before.runs(me), after.runs(me))]
             assign(result[_place(after.runs(me), before.runs(me))], here, call)
-        _copy_up(got, call)
+        with session_of(local.queue).exclusive(local.queue):
+            ready = cl.enqueue_marker(local.queue)
+            local.queue.flush()
+        meanwhile()
+        with session_of(local.queue).exclusive(local.queue):
+            _copy(copies, down, ready, up=False)
+            node.fence()
+            _copy(copies, up, ready, up=True)
+        for view, dense in aside:
+            assign(view, dense, call)
     return result
 
 
@@ -95,35 +120,22 @@ def _place(part: list[list[Run]], other: list[list[Run]]) -> tuple[slice, ...]:
     return tuple(found)
 
 
-def _copy_down(blocks: list[tuple[AnyArray, Any]], call: Call) -> None:
-    """Copy views of a device array to blocks of the window, and wait."""
-    queue, kept = call.queue, []
-    dense = [(view if _is_dense(view) else copied(view, call), block) for view, block in blocks]
-    with session_of(queue).exclusive(queue):
-        for array, block in dense:
-            how: dict[str, Any] = {"src_offset": array.offset, "wait_for": array.events}
-            kept.append(cl.enqueue_copy(queue, block, block_of(array), is_blocking=False, **how))
-            queue.flush()
-        queue.finish()  # before an event is deleted, which would wait with Python's lock held
-
-
-def _copy_up(blocks: list[tuple[AnyArray, Any]], call: Call) -> None:
-    """Copy blocks of the window to views of a device array, and wait."""
-    queue, kept = call.queue, []
-    targets = [
-        view if _is_dense(view) else call.new_array(view.shape, view.dtype, None)
-        for view, _ in blocks
-    ]
-    with session_of(queue).exclusive(queue):
-        for target, (_, block) in zip(targets, blocks, strict=True):
-            buffer, begin = block_of(target), target.offset
-            kept.append(cl.enqueue_copy(queue, buffer, block, dst_offset=begin, is_blocking=False))
-            queue.flush()
-    for target, (view, _) in zip(targets, blocks, strict=True):
-        if target is not view:
-            assign(view, target, call)
-    with session_of(queue).exclusive(queue):
-        queue.finish()
+def _copy(queue: cl.CommandQueue, pairs: Sequence[Copied], ready: cl.Event, up: bool) -> None:
+    """Copy arrays to blocks of the window, or `up` from there, and wait."""
+    kept = []
+    for array, block in pairs:
+        buffer, begin = block_of(array), array.offset
+        if up:
+            event = cl.enqueue_copy(
+                queue, buffer, block, dst_offset=begin, is_blocking=False, wait_for=[ready]
+            )
+        else:
+            event = cl.enqueue_copy(
+                queue, block, buffer, src_offset=begin, is_blocking=False, wait_for=[ready]
+            )
+        kept.append(event)
+        queue.flush()
+    queue.finish()  # before an event is deleted, which would wait with Python's lock held
 
 
 def _is_dense(view: AnyArray) -> bool:

@@ -7,7 +7,10 @@ lies in that memory once. Else they multiply in a grid: see `opencl_lab.distribu
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
@@ -21,6 +24,7 @@ from opencl_lab.distributed.layout import (
     Distribution,
     Gathered,
     Layout,
+    Run,
     Slab,
     as_distribution,
     slab,
@@ -200,25 +204,62 @@ def _by_slabs(
     # What an exchange returns can be used until the next but one.
     parts = {"c": matrices["c"].redistribute(axis).local} if "c" in matrices else {}
     parts[cut] = matrices[cut].moved(axis ^ transposed).local
-    given = matrices[whole]
+    first, given = matrices["a"], matrices[whole]
+    on_device = first.on_device
+
+    def product(which: dict[str, Any], **other: Any) -> Any:
+        if on_device:
+            where: dict[str, Any] = {"queue": first.local.queue}
+            placed = {name: to_device(part, **where) for name, part in which.items()}
+        else:
+            where = {"device": device}
+            placed = {name: to_host(part) for name, part in which.items()}
+        return plain_gemm(placed["a"], placed["b"], c=placed.get("c"), **how | other, **where)
+
+    made = None
     if node is None:
         parts[whole] = given.local
     else:
+        # Of a matrix that is cut along k, a rank multiplies its own part while the others come.
+        along = {"a": 1 ^ problem.trans_a, "b": 0 ^ problem.trans_b}
+        pieces = _along_k(given, along[whole])
+        begun = []
+
+        def begin() -> None:
+            if on_device and pieces and problem.dtype != np.float16:
+                run = pieces[comm.rank]
+                mine = {cut: _piece(parts[cut], along[cut], run), whole: given.local}
+                begun.append(product(parts | mine))
+
         everywhere = Gathered(given.shape)
-        parts[whole] = on_devices(comm, given.local, given.layout, everywhere)
+        parts[whole] = on_devices(comm, given.local, given.layout, everywhere, begin)
         if parts[whole] is None:
             parts[whole] = by_memory(node, given.host(), given.layout, everywhere)
+        elif begun:
+            (made,) = begun
+            low, high = pieces[comm.rank]
+            for run in ((0, low), (high, problem.k)):
+                if run[0] < run[1]:
+                    some = {name: _piece(parts[name], along[name], run) for name in "ab"}
+                    made = product({**some, "c": made}, beta=1)
         if parts[whole] is None:
             return None
-    first = matrices["a"]
-    if first.on_device:
-        where: dict[str, Any] = {"queue": first.local.queue}
-        placed = {name: to_device(part, **where) for name, part in parts.items()}
-    else:
-        where = {"device": device}
-        placed = {name: to_host(part) for name, part in parts.items()}
-    product = plain_gemm(placed["a"], placed["b"], c=placed.get("c"), **how, **where)
-    return first.like(product, slab(axis), (problem.m, problem.n))
+    if made is None:
+        made = product(parts)
+    return first.like(made, slab(axis), (problem.m, problem.n))
+
+
+def _along_k(array: DistArray, axis: int) -> list[Run]:
+    """Return the indices of k that each rank has of a matrix; none if it is cut otherwise."""
+    bounds = array.layout.splits[axis]
+    if array.layout.grid[axis] != array.comm.size or bounds.block is not None:
+        return []
+    return list(pairwise(bounds.bounds))
+
+
+def _piece(part: Any, axis: int, run: Run) -> Any:
+    """Return some indices of an axis of a matrix."""
+    return part[slice(*run)] if axis == 0 else part[:, slice(*run)]
 
 
 def _by_rows(problem: GemmProblem, layouts: dict[str, Layout], after: Layout, ranks: int) -> bool:
