@@ -8,10 +8,11 @@ import numpy as np
 from distributed_arrays import GRIDS
 
 import opencl_lab as ol
-from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_exchange, device_of, slab
+from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_of, slab
 from opencl_lab.distributed import fft as dist_fft
 from opencl_lab.distributed import gemm as multiply
 from opencl_lab.distributed.node import node_of
+from opencl_lab.runtime.pinned import Pinned
 from opencl_lab.runtime.session import session_of
 
 SHAPES = [(12, 35), (0, 4), (3, 1)]
@@ -20,14 +21,14 @@ SHAPES = [(12, 35), (0, 4), (3, 1)]
 @contextmanager
 def own_memory(comm):
     """Let the device seem to have its own memory; yield it. Ranks with a window must use it."""
-    device, copy, used = device_of(comm), device_exchange._copy, []
+    device, down, used = device_of(comm), Pinned.down, []
     session = session_of(device.queue())
     before, session.device = session.device, replace(device, unified_memory=False)
-    device_exchange._copy = lambda *given, **how: used.append(copy(*given, **how))
+    Pinned.down = lambda *given: used.append(down(*given))
     try:
         yield session.device
     finally:
-        session.device, device_exchange._copy = before, copy
+        session.device, Pinned.down = before, down
     assert bool(used) == (node_of(comm) is not None)
 
 

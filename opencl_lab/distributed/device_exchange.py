@@ -13,11 +13,8 @@ are apart in a part are packed and unpacked on the devices.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
-
-import numpy as np
-import pyopencl as cl
+from collections.abc import Callable
+from typing import Any
 
 from opencl_lab.distributed.exchange import Placement
 from opencl_lab.distributed.layout import Gathered, Run, Shape, common
@@ -25,11 +22,8 @@ from opencl_lab.distributed.mpi import mpi, phases
 from opencl_lab.distributed.node import node_of
 from opencl_lab.runtime.arrays import AnyArray, assign, copied, is_device_array
 from opencl_lab.runtime.call import Call
-from opencl_lab.runtime.results import block_of
+from opencl_lab.runtime.pinned import Pair
 from opencl_lab.runtime.session import session_of
-
-Copied: TypeAlias = tuple[AnyArray, np.ndarray[Any, Any]]
-"""An array on the device in one piece, and its block of the window."""
 
 
 def on_devices(
@@ -58,14 +52,15 @@ def on_devices(
         pairs = [(i, j) for i in ranks for j in ([i] if together else ranks) if together or i != j]
         shapes = [_size(before.runs(i), after.runs(j)) for i, j in pairs]
         parts = node.parts(shapes, local.dtype)
-        copies = None if parts is None else node.pinned(local.queue)
-        if parts is None or not comm.allreduce(copies is not None, op=mpi().LAND):
+        if parts is None:
             return None
-        assert copies is not None
+        pinned = node.pinned(local.queue)
+        if not comm.allreduce(pinned is not None, op=mpi().LAND) or pinned is None:
+            return None
         blocks = dict(zip(pairs, parts, strict=True))
         call = Call(local.queue)
         result = call.new_array(after.local_shape(me), local.dtype, local.allocator)
-        down, up, aside = list[Copied](), list[Copied](), list[tuple[AnyArray, AnyArray]]()
+        down, up, aside = list[Pair](), list[Pair](), list[tuple[AnyArray, AnyArray]]()
         for (i, j), block in blocks.items():
             if not block.size:
                 continue
@@ -82,14 +77,11 @@ def on_devices(
         if math.prod(_size(before.runs(me), after.runs(me))):
             here = local[_place(before.runs(me), after.runs(me))]
             assign(result[_place(after.runs(me), before.runs(me))], here, call)
-        with session_of(local.queue).exclusive(local.queue):
-            ready = cl.enqueue_marker(local.queue)
-            local.queue.flush()
+        pinned.mark()
         meanwhile()
-        with session_of(local.queue).exclusive(local.queue):
-            _copy(copies, down, ready, up=False)
-            node.fence()
-            _copy(copies, up, ready, up=True)
+        pinned.down(down)
+        node.fence()
+        pinned.up(up)
         for view, dense in aside:
             assign(view, dense, call)
     return result
@@ -118,24 +110,6 @@ def _place(part: list[list[Run]], other: list[list[Run]]) -> tuple[slice, ...]:
         ((begin, end),) = common(own, theirs)
         found.append(slice(begin - own[0][0], end - own[0][0]))
     return tuple(found)
-
-
-def _copy(queue: cl.CommandQueue, pairs: Sequence[Copied], ready: cl.Event, up: bool) -> None:
-    """Copy arrays to blocks of the window, or `up` from there, and wait."""
-    kept = []
-    for array, block in pairs:
-        buffer, begin = block_of(array), array.offset
-        if up:
-            event = cl.enqueue_copy(
-                queue, buffer, block, dst_offset=begin, is_blocking=False, wait_for=[ready]
-            )
-        else:
-            event = cl.enqueue_copy(
-                queue, block, buffer, src_offset=begin, is_blocking=False, wait_for=[ready]
-            )
-        kept.append(event)
-        queue.flush()
-    queue.finish()  # before an event is deleted, which would wait with Python's lock held
 
 
 def _is_dense(view: AnyArray) -> bool:
