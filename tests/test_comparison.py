@@ -5,16 +5,14 @@ import math
 from dataclasses import replace
 
 import pytest
-from comparison_rows import FLOAT32, row
+from comparison_rows import row
 
-from opencl_lab.core.plan import Work
 from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.engine.row import COLUMNS, Measurement
 from opencl_lab.lab.engine.speedups import over_baseline, with_base
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.table import comparison_table, table_text
-from opencl_lab.ops.sort.problem import SortProblem
 
 
 def test_speedup_and_efficiency():
@@ -151,14 +149,3 @@ def test_data_on_the_host_and_on_the_device_are_not_set_against_each_other():
     series = [(size, [row("opencl:x"), there, row("numpy"), peer]) for size in (10, 100)]
     pairs = {(found.implementation, found.reference) for found in crossovers(series)}
     assert pairs == {("opencl:x", "numpy"), ("opencl:x@device", "cupy@device")}
-
-
-def test_throughput_counts_what_people_count():
-    keys = row(milliseconds=2.0, work=Work(0, 8e6, 1e6, "keys"))
-    assert keys.throughput == pytest.approx(0.5e9) and keys.throughput_unit == "keys/s"
-    product = row(milliseconds=2.0, work=Work(8e9, 1e6))
-    assert product.throughput == pytest.approx(4e3) and product.throughput_unit == "GFLOP/s"
-    copy = row(milliseconds=2.0, work=Work(0, 8e6))
-    assert copy.throughput == pytest.approx(4) and copy.throughput_unit == "GB/s"
-    assert row().throughput is None and row(work=Work(0, 0)).throughput is None
-    assert SortProblem(1000, FLOAT32, 7).work.items == 7000

@@ -26,7 +26,6 @@ from opencl_lab.lab.presentation.table import (
     OPTIONAL_COLUMNS,
     Measurements,
     comparison_table,
-    number,
 )
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.ops.solver import Problem
@@ -124,11 +123,6 @@ def test_the_table_shows_the_error_that_was_judged():
     assert content["rel_l2_diff"] == 3e-7 and content["max_rel_diff"] == 5e7
     assert content["error_over_bound"] == 0.25 and rows[1].as_row()["error_over_bound"] is None
     assert str(replace(judged, error_over_bound=7)) == "rel_l2_diff 3e-07, 7 times the bound"
-
-
-def test_numbers_are_written_plainly():
-    assert number(None) == "-" and number(0.0) == "0"
-    assert number(123456.0) == "123456" and number(0.00001234) == "1.23e-05"
 
 
 def test_measurements_are_a_list_that_prints_as_a_table():

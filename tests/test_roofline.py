@@ -71,20 +71,6 @@ def test_refusal_above_the_peak(work, dtype, refused):
     assert reason is None if refused is None else refused in reason
 
 
-def test_matrix_units_have_peaks_of_their_own():
-    gemm = get_operation("gemm")
-    problem = gemm.problem(size=1000, precision="3xtf32")
-    peaks = Peaks(flops32=8e12, flops32_matrix=64e12, flops16_matrix=128e12)
-    by_units, ordinary = gemm.algorithm("tensor").work(problem), problem.work
-    milliseconds = 1e3 * ordinary.flops / 32e12
-    assert "peak is 8 TFLOP/s" in refusal(ordinary, np.float32, milliseconds, peaks)
-    assert refusal(by_units, np.float32, milliseconds, peaks) is None
-    assert "peak is 64 TFLOP/s" in refusal(by_units, np.float32, milliseconds / 3, peaks)
-    assert fraction_of_peak(by_units, np.float32, milliseconds, peaks) == pytest.approx(0.5)
-    assert fraction_of_peak(by_units, np.float16, milliseconds, peaks) == pytest.approx(0.25)
-    assert refusal(by_units, np.float64, milliseconds / 100, peaks) is None  # not measured
-
-
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
@@ -204,39 +190,6 @@ def test_work_that_is_left_out_is_seen(session, make, whole, lazy, monkeypatch):
     candidate.launch()
     with pytest.raises(Wrong):
         candidate.verify()
-
-
-def test_a_race_ends_with_the_fastest_of_those_that_work(device, monkeypatch):
-    if device.simulated:
-        pytest.skip("a simulator has no speed")
-    monkeypatch.setattr(throughput, "STALL_SECONDS", 0.05)
-
-    def candidates(session):
-        for chains in (1, 4):
-            yield throughput._Arithmetic(session, np.float32, 4, chains)
-        lazy = throughput._Arithmetic(session, np.float32, 4, 2)
-        lazy.amount = 1e30  # it would win
-        monkeypatch.setattr(lazy, "verify", fail)
-        yield lazy
-
-    def fail():
-        raise Wrong("planted")
-
-    *steps, last = throughput.race(device, "FLOP/s", candidates)
-    tried = dict.fromkeys(step["trying"] for step in steps)
-    assert list(tried) == [f"{n} chains of float4" for n in (1, 4, 2)]
-    first, second = steps[0], next(step for step in steps if "value" in step)
-    assert "value" not in first and second["value"] > 0 and "FLOP/s" in second["reached"]
-    assert last["verdict"] == "ok" and second["value"] < last["value"] < 1e20
-    assert Peaks.of({"flops32": last["value"]}) is not None
-
-
-def test_a_simulator_and_a_device_without_doubles_have_no_peak(device):
-    (step,) = throughput.copy_bytes(replace(device, simulated=True))
-    assert step["verdict"] == "no"
-    poor = replace(device, capabilities=replace(device.capabilities, fp64=False))
-    (step,) = throughput.flops64(poor)
-    assert step["verdict"] == "no"
 
 
 @pytest.mark.parametrize("name", ["send_bytes", "fetch_bytes", "send_plain_bytes"])

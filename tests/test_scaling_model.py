@@ -44,13 +44,6 @@ def seconds(operation, ranks, machine, n=None, **how):
     return model.predicted(operation, n or SIZES[operation], ranks, machine, changes).seconds
 
 
-@pytest.mark.parametrize("operation", SIZES)
-def test_one_rank_is_the_plain_call(machine, operation):
-    n, name = SIZES[operation], "fft row" if operation == "fft" else operation
-    work = {"gemm": 2 * n**3, "conv2d": n * n}.get(operation, n)
-    assert seconds(operation, 1, machine) == pytest.approx(machine.rates[name](work))
-
-
 @pytest.mark.parametrize("ranks", [4, 64])
 @pytest.mark.parametrize("operation", SIZES)
 def test_scaling_is_perfect_where_nothing_is_exchanged(machine, operation, ranks):
@@ -145,12 +138,3 @@ def test_grids_are_those_that_gemm_takes(ranks):
     problem, layout = GemmProblem(8192, 8192, 8192), slab(0).layout((8192, 8192), ranks)
     taken = grids.best_grid(Silent(ranks, ranks // 2), problem, layout, layout, layout)
     assert model.best_grid(8192, ranks) == taken
-
-
-@with_mpi
-def test_copies_of_c_have_room_in_the_memory_of_a_node(monkeypatch):
-    problem, layout = GemmProblem(8192, 8192, 8192), slab(0).layout((8192, 8192), 64)
-    for memory, layers in ((80e6, 4), (8e6, 1)):  # of a node, where there is one rank
-        monkeypatch.setattr(grids, "host_memory", lambda memory=memory: memory)
-        taken = grids.best_grid(Silent(64, 1), problem, layout, layout, layout)
-        assert taken.layers == layers == model.best_grid(8192, 64, 0.25 * memory / 4).layers

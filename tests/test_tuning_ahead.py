@@ -87,18 +87,6 @@ def until(condition):
 # ------------------------------------------------------- with processes made up
 
 
-def test_one_that_is_built_is_measured_first_and_the_others_go_on(fake):
-    fake.held = {1: threading.Event()}
-    ahead = started(2)
-    ahead.choose(CONFIGS, FOREVER)
-    until(lambda: ahead.built == len(CONFIGS) - 1 or ahead._building == {(CONFIGS[0], False)})
-    assert ahead.choose(CONFIGS, FOREVER) != CONFIGS[0]
-    until(lambda: ahead.built >= len(CONFIGS) - 1)
-    assert len(fake.made) == 2
-    ahead.close()
-    assert all(process._ended.is_set() for process in fake.made)
-
-
 def test_what_waits_for_a_builder_has_the_first_that_is_ready(fake):
     fake.held = {size: threading.Event() for size in range(1, 13)}
     ahead = started(2)
@@ -134,13 +122,6 @@ def test_all_check_cases_of_the_best_are_built_before_all_others(fake, alternate
     ahead.close()
 
 
-def test_nothing_is_begun_ahead_of_time_on_a_cpu(fake):
-    ahead = started(2, alternate=True)
-    ahead.want(CONFIGS)
-    assert not fake.made and not ahead._pending()
-    ahead.close()
-
-
 def test_on_a_cpu_a_batch_is_built_and_nothing_while_it_is_measured(fake):
     ahead = started(2, alternate=True)
     assert ahead.choose(CONFIGS, FOREVER) == CONFIGS[0]
@@ -150,12 +131,6 @@ def test_on_a_cpu_a_batch_is_built_and_nothing_while_it_is_measured(fake):
         assert ahead.built == LEAST_BATCH and not ahead._building
     assert ahead.choose(CONFIGS[LEAST_BATCH:], FOREVER) == CONFIGS[LEAST_BATCH]
     assert ahead.built == 2 * LEAST_BATCH
-    ahead.close()
-
-
-def test_a_single_question_starts_no_process(fake):
-    ahead = started(2)
-    assert ahead.choose(CONFIGS[:1], FOREVER) == CONFIGS[0] and not fake.made
     ahead.close()
 
 
@@ -193,15 +168,6 @@ def test_builders_that_cannot_start_leave_the_work_to_who_measures(fake, alterna
     until(lambda: not ahead._working)
     assert "no device any more" in ahead.trouble
     assert ahead.choose(CONFIGS[3:], FOREVER) == CONFIGS[3] and ahead.built == 0
-    ahead.close()
-
-
-def test_the_tuner_s_time_ends_the_wait(fake):
-    fake.held = {size: threading.Event() for size in range(1, 13)}
-    ahead = started(2, alternate=True)
-    begin = time.monotonic()
-    assert ahead.choose(CONFIGS, 0.1) == CONFIGS[0]
-    assert time.monotonic() - begin < 5
     ahead.close()
 
 
@@ -260,17 +226,6 @@ def test_builders_judge_as_whoever_measures_does(sandbox):
     assert "did not build" in statuses["syntax"].reason
     assert "the process died: SIG" in statuses["crash"].reason
     assert sandbox.built_ahead >= len(asked)
-
-
-@pytest.mark.full
-def test_the_end_leaves_no_process(sandbox):
-    sandbox.choose([planted.config("none", 4), planted.config("none", 1)], FOREVER)
-    groups = [process.process.pid for process in sandbox.ahead._processes]
-    assert groups
-    sandbox.close()
-    for group in groups:
-        with pytest.raises(ProcessLookupError):
-            os.killpg(group, 0)
 
 
 SCRIPT = """

@@ -75,18 +75,6 @@ def test_the_environment_turns_it_off(monkeypatch):
     assert used() == tuned(0)
 
 
-def test_a_newer_result_takes_the_place_of_the_older():
-    store(GPU, 0)
-    store(GPU, 1)
-    assert used() == tuned(1) and len(database.entries()) == 1
-    other = replace(N1024, m=1100, n=900)
-    store(GPU, 2, other)
-    assert (used(), used(problem=other)) == (tuned(1), tuned(2)) and len(database.entries()) == 2
-    store(GPU, 3, replace(N1024, m=2048))
-    store(SISTER, 3)
-    assert len(database.entries()) == 4
-
-
 def test_the_public_function_takes_it_from_the_next_call_on(queue, device, rng, monkeypatch):
     algorithm = SORT.algorithm("odd-even-merge")
     keys = rng.integers(0, 1000, 5000, dtype=np.int32)
@@ -174,14 +162,6 @@ def test_what_does_not_fit_is_passed_over():
     database.add([broken, structs.replace(broken, config=tuned(1).replace(X=1))])
     assert used(device=SISTER) == tuned(0)
     assert used(device=COUSIN) == tuned(2)
-
-
-def test_a_cpu_takes_no_configuration_of_one_with_other_vectors():
-    cpu = replace(GPU, kind="cpu", compute_capability=None, native_vector_bytes=64)
-    store(cpu, 1)
-    narrow = replace(cpu, name="Paper i3", native_vector_bytes=32)
-    assert used(device=replace(cpu, name="Paper Xeon")) == tuned(1)
-    assert used(device=narrow) == TILED.default_config(N1024, narrow)
 
 
 def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):

@@ -237,16 +237,6 @@ def test_what_cannot_be_is_said(device, changes, words):
         make_task(saxpy(device, **changes), device=device)
 
 
-def test_arrays_in_the_other_byte_order_have_their_values(device):
-    swapped = {name: X.astype(">f4") for name in ("x", "y")}
-    one, other = saxpy(device), saxpy(device, {**SAXPY, **swapped})
-    problem = one.problem()
-    assert problem == other.problem()
-    right = one.run(problem, {"x": X}).outputs["y"]
-    for operation, x in ((one, swapped["x"]), (other, other.generate(problem, 0)["x"])):
-        np.testing.assert_array_equal(operation.run(problem, {"x": x}).outputs["y"], right)
-
-
 def test_only_listed_values_are_tried_also_of_earlier_runs(device):
     operation = saxpy(device)
     only, problem = operation.algorithms[0], operation.problem()
@@ -278,26 +268,6 @@ def test_without_an_expected_result_the_first_configuration_gives_it(device):
 
 
 # --------------------------------------------------------------------------- tuning
-
-
-@pytest.mark.full
-def test_it_is_tuned_in_a_process_of_its_own(device):
-    result = ol.tune_kernel(
-        KERNELS / "planted.cl.mako",
-        {"WG_SIZE": (16, 64), "FAULT": ("none", "wrong", "syntax", "input")},
-        {"source": X, "doubled": np.empty_like(X), "n": N},
-        "n",
-        outputs=["doubled"],
-        expected=2 * X,
-        restrictions=["WG_SIZE == 16 or FAULT == 'none'"],
-        strategy="exhaustive",
-        time_limit=30,
-        device=device,
-    )
-    assert result.best is not None and result.best.config["FAULT"] == "none"
-    assert result.failures == {"correctness": 2, "compile": 1}
-    assert len(result.evaluations) == 5 and result.stored
-    assert result.task.operation.name == "planted.cl.mako"
 
 
 @pytest.mark.parametrize("suffix", ["cl", "cl.mako"])
