@@ -15,8 +15,7 @@ from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.tune_kernel import _argument_values
 from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.kernel_file import kernel_file
-from opencl_lab.lab.tuning.kernel_text import KernelText
-from opencl_lab.lab.tuning.signature import signature
+from opencl_lab.lab.tuning.kernel_text import KernelText, signature
 from opencl_lab.lab.tuning.tuner import make_task
 
 pytestmark = pytest.mark.usefixtures("private_data")
@@ -59,12 +58,9 @@ def test_the_command_line_tunes_a_file(tmp_path, capsys):
     ("arguments", "words"),
     [
         (("--arg", "n"), "--arg takes NAME=VALUE, not 'n'"),
-        (("--arg", "n=3", "--arg", "n=4"), "--arg n is given twice"),
         (("--arg", "n=3", "--arg", "x=three"), "unknown name 'three'"),
-        (("--arg", "n=3", "--arg", "x=vec:3"), "--arg x=vec:3: data type 'vec' not understood"),
         (("--arg", "n=3", "--arg", "x=float32:a:3"), "a file, or [zeros:|random:][TYPE:]SIZE"),
         (("--arg", "n=3", "--arg", "x=n-3"), "the size must be positive"),
-        (("--arg", "n=3", "--arg", "x=1e30"), "the array does not fit into memory"),
         (("--arg", "n=3"), "needs a value for a, x, y, staged"),
         (("--arg", "n=3", "--check", "none.npy"), "cannot read none.npy"),
     ],

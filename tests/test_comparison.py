@@ -62,7 +62,6 @@ def test_rows_are_json_even_with_infinite_differences():
     ("ours", "theirs", "expected"),
     [
         ([1, 1, 1], [2, 2, 2], 10),  # faster throughout: the smallest size
-        ([3, 3, 3], [2, 2, 2], None),
         ([4, 2, 1], [1, 2, 4], 1000),  # equal at the middle size, faster after it
         ([2, 1, 1], [1, 2, 2], math.sqrt(10 * 100)),
         ([1, 4, 1], [2, 2, 2], 100 * 10**0.5),  # the last crossing counts
@@ -95,10 +94,7 @@ def test_crossover(ours, theirs, expected):
             "only at 100, level within noise at 1000, slower at 10",
         ),
         ((9, 8, 4), 1.2, None, (), "opencl:x stays slower than opencl:y"),
-        ((4, 2.1, 1.9), 1.2, None, (100, 1000), "is slower than opencl:y at 10, level"),
         ((2.2, 2.1, 1.9), 1.2, None, (10, 100, 1000), "are level within noise at 10, 100"),
-        ((0.5, 1.9, 4), 1.2, None, (100,), "only at 10, level within noise at 100, slower at 1000"),
-        ((1.9, 4, 4), 1.2, None, (10,), "slower than opencl:y at 100, 1000, level within noise at"),
         ((1.9, 4, 1), 1.2, math.sqrt(1e5), (10,), "about 316 on, level within noise at 10, slower"),
     ],
 )

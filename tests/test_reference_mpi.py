@@ -184,9 +184,7 @@ def test_ranks_end_with_a_parent_that_is_killed():
     ("script", "words"),
     [
         ("#!/bin/sh\necho 'error: no slots' >&2; exit 5\n", "ended: error: no slots"),
-        ("#!/bin/sh\nexit 5\n", "ended: .* exit status 5"),
         ("#!/bin/sh\nexec sleep 60\n", "did not start all ranks within 0.5 s"),
-        ("#!/no/such/interpreter\n", "cannot start"),
     ],
 )
 def test_mpiexec_that_brings_up_nothing(mpiexec, monkeypatch, script, words):

@@ -38,14 +38,11 @@ PEAKS = Peaks(flops32=8e12, flops64=4e12, copy_bytes=1e11, cached_bytes=5e11)
     [
         (Work(8e9, 0), "float32", 2, 0.5),
         (Work(8e9, 0), "float64", 2, 1.0),
-        (Work(8e9, 0), "complex64", 2, 0.5),
         (Work(8e9, 0), "complex128", 4, 0.5),
         (Work(8e9, 3e8), "float32", 4, 0.75),  # the traffic takes 3 ms, the arithmetic 1
-        (Work(8e9, 3e7), "float32", 4, 0.25),
         (Work(0, 1e8), "int32", 0.5, 2.0),  # from a cache
         (Work(8e9, 1e8), None, 2, 0.5),
         (Work(8e9, 0), "int32", 2, None),
-        (Work(0, 0), "float32", 2, None),
         (Work(8e9, 1e8), "float32", 0, None),
     ],
 )
@@ -63,7 +60,6 @@ def test_fraction_of_the_roofline(work, dtype, milliseconds, fraction):
         (Work(9.9e12, 0), "float64", "measured peak is 4 TFLOP/s"),
         (Work(0, 6e11), "float32", None),  # as fast as a cache, and a little faster
         (Work(0, 7e11), "int8", "claims 700 GB/s where the device's measured peak is 500 GB/s"),
-        (Work(57e12, 0), "int32", None),
     ],
 )  # fmt: skip
 def test_refusal_above_the_peak(work, dtype, refused):
@@ -203,20 +199,6 @@ def test_rates_of_copies_from_and_to_the_host_are_peaks(name, device, monkeypatc
     assert getattr(Peaks.of({name: last["value"]}), name) == last["value"] > 0
     (step,) = probe(replace(device, unified_memory=True))
     assert step["verdict"] == "no" and "nothing is copied" in step["detail"]
-
-
-@pytest.mark.parametrize("pinned", [False, True])
-@pytest.mark.parametrize("sends", [False, True])
-def test_copies_that_leave_something_out_are_seen(device, pinned, sends):
-    candidate = transfers._Transfer(ProbeSession(device), 1 << 16, pinned, sends)
-    candidate.build()
-    assert candidate.launch() > 0
-    candidate.verify()
-    whole, candidate.array = candidate.array, candidate.array[:-1]
-    candidate.launch()
-    candidate.array = whole
-    with pytest.raises(Wrong, match="1 of 16384"):
-        candidate.verify()
 
 
 def test_the_list_of_devices_has_the_peaks(device, cache, capsys):

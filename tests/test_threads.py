@@ -145,10 +145,3 @@ def test_threads_of_c_are_bound_and_inherit_no_bond(threads, environment, worker
     assert found["workers"] == workers
     assert found["caller"] == [min(PROCESSORS)]  # as it was before
     assert found["processors"] == len(PROCESSORS)
-
-
-@pytest.mark.full
-def test_fewer_threads_than_asked_for_are_no_row():
-    with pytest.raises(subprocess.CalledProcessError) as failure:
-        bound_in_a_process(2, OMP_THREAD_LIMIT="1")
-    assert "OpenMP starts 1 of 2 threads" in failure.value.stderr

@@ -87,41 +87,6 @@ def until(condition):
 # ------------------------------------------------------- with processes made up
 
 
-def test_what_waits_for_a_builder_has_the_first_that_is_ready(fake):
-    fake.held = {size: threading.Event() for size in range(1, 13)}
-    ahead = started(2)
-    ahead.want(CONFIGS[1:])
-    until(lambda: len(ahead._building) == 2)
-    assert ahead._building == {(CONFIGS[1], False), (CONFIGS[2], False)}
-    threading.Timer(0.05, fake.held[3].set).start()
-    assert ahead.choose(CONFIGS, FOREVER) == CONFIGS[2]
-    ahead.close()
-
-
-@pytest.mark.parametrize("alternate", [False, True])
-def test_all_check_cases_of_the_best_are_built_before_all_others(fake, alternate):
-    ahead = started(1, alternate=alternate)
-    assert ahead.complete(CONFIGS[9])  # nobody builds: whoever measures does
-    fake.held = {size: threading.Event() for size in (2, 3)}
-    if alternate:
-        assert ahead.choose(CONFIGS[:1] * 2, FOREVER) == CONFIGS[0]
-    else:
-        ahead.want(CONFIGS[1:])
-        until(lambda: ahead._building)
-    assert not ahead.complete(CONFIGS[0]) and ahead._pending()[:1] != [(CONFIGS[1], False)]
-    for event in fake.held.values():
-        event.set()
-    ahead.choose(CONFIGS[1:], FOREVER)
-    until(lambda: ahead.complete(CONFIGS[0]))
-    wholes = [size for process in fake.made for size in process.wholes]
-    assert wholes == [CONFIGS[0]["WG_SIZE"]]
-    ahead.want(())
-    until(lambda: not ahead._building)
-    assert ahead.choose(CONFIGS[3:5], FOREVER, whole=True) in CONFIGS[3:5]
-    assert not ahead.complete(CONFIGS[6])
-    ahead.close()
-
-
 def test_on_a_cpu_a_batch_is_built_and_nothing_while_it_is_measured(fake):
     ahead = started(2, alternate=True)
     assert ahead.choose(CONFIGS, FOREVER) == CONFIGS[0]
@@ -215,7 +180,7 @@ def test_builders_judge_as_whoever_measures_does(sandbox):
     statuses = {}
     left = list(asked)
     while left:
-        config = sandbox.choose([*left, planted.config("none", 64)], FOREVER)
+        config = sandbox.ahead.choose([*left, planted.config("none", 64)], FOREVER)
         if config in left:
             left.remove(config)
             statuses[config["FAULT"]] = sandbox.evaluate(config, FOREVER, FOREVER)
@@ -225,7 +190,7 @@ def test_builders_judge_as_whoever_measures_does(sandbox):
     }  # fmt: skip
     assert "did not build" in statuses["syntax"].reason
     assert "the process died: SIG" in statuses["crash"].reason
-    assert sandbox.built_ahead >= len(asked)
+    assert sandbox.ahead.built >= len(asked)
 
 
 SCRIPT = """

@@ -23,19 +23,14 @@ pytestmark = pytest.mark.usefixtures("overlay")
 
 DAMAGES = {
     "cut short": (lambda text: text[: len(text) // 2], ""),
-    "empty": (lambda text: "", ""),
-    "a list": (lambda text: "[]", "expected `object`, got `array`"),
     "deep": (lambda text: "[" * 100_000, "nested too deeply"),
     "no entries": (lambda text: '{"schema": "oclab-tuning/2"}', "missing required field `entries`"),
     "earlier": (lambda text: text.replace("tuning/2", "tuning/1"), "tuning/1"),
     "other schema": (lambda text: '{"schema": "something", "entries": []}', "something"),
     "time": (lambda text: text.replace("1.5", "-1.5"), "time_ms: expected `float` > 0.0"),
-    "NaN": (lambda text: text.replace("1.5", "NaN"), "time_ms: expected"),
-    "infinity": (lambda text: text.replace("1.5", "Infinity"), "time_ms: expected"),
     "size": (lambda text: text.replace('"m": 1024', '"m": "many"'), "expected `int`, got `str`"),
     "parameter": (lambda text: text.replace('"UNROLL": 1', '"UNROLL": [1]'), "entries[0].config: "),
     "name": (lambda text: text.replace('"layout"', '"lay"'), "unknown field `lay`"),
-    "device": (lambda text: text.replace('"vendor"', '"seller"'), "unknown field `seller`"),
     "no text": (lambda text: "\udcff\udcfe", ""),
 }
 

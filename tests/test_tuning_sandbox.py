@@ -26,7 +26,7 @@ def task():
 @pytest.fixture(scope="module")
 def sandbox(task):
     """One for all tests, whose worker is replaced where one has died."""
-    made = Sandbox(task, timeout=2.0)
+    made = Sandbox(task, timeout=8.0)
     yield made
     made.close()
 
@@ -76,9 +76,9 @@ def test_a_hang_ends_in_time_and_leaves_no_process(sandbox):
     worker = sandbox._worker.process
     begin = time.monotonic()
     evaluation = evaluate(sandbox, "hang")
-    assert time.monotonic() - begin < 20  # the limit is 2 s; without it this would never end
+    assert time.monotonic() - begin < 60  # the limit is 8 s; without it this would never end
     assert (evaluation.status, evaluation.times_ms) == ("timeout", ())
-    assert "timed out after 2 s" in evaluation.reason
+    assert "timed out after 8 s" in evaluation.reason
     assert worker.poll() == -signal.SIGKILL
     with pytest.raises(ProcessLookupError):
         os.killpg(worker.pid, 0)

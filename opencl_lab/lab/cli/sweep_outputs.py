@@ -17,13 +17,14 @@ from opencl_lab.lab.engine.speedups import with_base
 from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.presentation.plots import (
+    no_roofline,
     plot_efficiency,
+    plot_roofline,
     plot_speedup,
     plot_throughput,
     plot_times,
     share_of_worker,
 )
-from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
 from opencl_lab.lab.presentation.table import (
     OPTIONAL_COLUMNS,
     comparison_table,

@@ -11,21 +11,12 @@ from typing import Any, TypeAlias
 from rich.table import Table
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.engine.row import Measurement, first_failure
-from opencl_lab.lab.engine.speedups import ONE_WORKER, by_workers, over_ranks, with_base
-from opencl_lab.lab.engine.stored import Results
-from opencl_lab.lab.presentation.plots import (
-    plot_ranks,
-    plot_speedup,
-    plot_throughput,
-    plot_times,
-)
+from opencl_lab.lab.presentation.plots import plots_of_sizes, plots_of_workers
 from opencl_lab.lab.presentation.table import comparison_table
-from opencl_lab.lab.studies.catalogue import STUDIES
-from opencl_lab.lab.studies.descriptor import SCALES, PartResult, Study, StudyPart, StudyPoint
+from opencl_lab.lab.studies.descriptor import PartResult, Study, StudyPart, StudyPoint
 
 INTERRUPTED = "it was interrupted"
 PLOTS = ("time", "speedup", "throughput", "workers", "ranks")
@@ -150,54 +141,25 @@ class StudyOutcome:
         ]
 
 
-def stored_outcome(results: Results) -> StudyOutcome:
-    """Return the outcome in a document of `oclab study`; its questions are answered again.
-
-    Points that the study no longer has are left out, and new ones are missing. InvalidProblem is
-    raised for another document.
-    """
-    content, known = results.content, results.device
-    study = STUDIES.get(str(content.get("study")))
-    if results.command != "study" or study is None or content.get("scale") not in SCALES:
-        raise InvalidProblem(f"{results.path} is no document of a study")
-    more = {name: str(known[name]) for name in ("platform", "driver")}
-    device = Device(known["name"], known["kind"], **more)  # type: ignore[arg-type]
-    parts = []
-    for part in study.parts_on(device):
-        found = PartResult(part)
-        for point in part.points_at(content["scale"]):
-            wanted = {"part": part.name, **point.options}.items()
-            rows = [row.measurement for row in results.rows if wanted <= row.leading.items()]
-            found.rows += [(point, rows)] * bool(rows)
-        parts += [found] * bool(found.rows)
-    for found in parts[:1]:
-        found.notes += map(str, content.get("notes") or ())
-    seed, seconds = content.get("seed") or 0, content.get("seconds") or 0.0
-    stopped = content.get("stopped") or ""
-    return StudyOutcome(study, content["scale"], seed, device, parts, seconds, stopped)
-
-
 def _plots_of(result: PartResult, title: str) -> Iterator[tuple[str, Draw]]:
     """Yield the kinds of the plots of a part, and functions that draw them.
 
     Throughput replaces the speed-up if the baseline was not measured.
     """
-    part, series = result.part, result.series
-    if part.ranks:
-        measured = [(point, over_ranks(rows)) for point, rows in result.rows]
-        for point, ranks in [item for item in measured if item[1]][-1:]:
-            yield "ranks", partial(plot_ranks, rows=ranks, title=f"{title}, {point}")
-        return
-    over: dict[str, Any] = {"series": series, "size_name": part.axis, "title": title}
-    yield "time", partial(plot_times, **over)
-    if any(row.speedup for _, rows in series for row in rows):
-        yield "speedup", partial(plot_speedup, **over, baseline=", ".join(with_base(series)[1]))
-    else:
-        yield "throughput", partial(plot_throughput, **over)
-    several = [(point, found) for point, rows in result.rows if (found := by_workers(rows))]
-    for point, workers in several[-1:]:
-        over = {"series": workers, "size_name": "workers", "title": f"{title}, {point}"}
-        yield "workers", partial(plot_speedup, **over, baseline=ONE_WORKER)
+    if not result.part.ranks:
+        compared = any(row.speedup for _, rows in result.rows for row in rows)
+        for kind, _, draw in plots_of_sizes(result.series, result.part.axis):
+            if kind != ("throughput" if compared else "speedup"):
+                yield kind, partial(draw, title=title)
+    wanted = "ranks" if result.part.ranks else "workers"
+    by_workers = [
+        (point, plot.draw)
+        for point, rows in result.rows
+        for plot in plots_of_workers(rows)
+        if plot.kind == wanted
+    ]
+    for point, draw in by_workers[-1:]:
+        yield wanted, partial(draw, title=f"{title}, {point}")
 
 
 def plot_names(study: Study) -> list[str]:
