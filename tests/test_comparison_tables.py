@@ -129,15 +129,9 @@ def test_measurements_are_a_list_that_prints_as_a_table():
     items = [row("opencl:radix"), row("c:<seq>", data="device")]
     rows = pickle.loads(pickle.dumps(Measurements(items, "sort: 3 keys")))
     assert rows == items and isinstance(rows, list)
-    text, page = str(rows), ElementTree.fromstring(f"<div>{rows._repr_html_()}</div>")
+    text = str(rows)
     assert text == repr(rows) and "sort: 3 keys" in text and "│ c:<seq> " in text
-    first, *others = ([cell.text for cell in line] for line in page.iter("tr"))
-    assert first[0] == "implementation" and [line[0] for line in others] == [
-        "opencl:radix",
-        "c:<seq> (data on the device)",
-    ]
-    assert page.find("table/caption").text == "sort: 3 keys"
-    assert page.find("p").text in text  # what @device means
+    assert "the data were on the device" in text
     assert str(Measurements())  # of nothing
 
 
