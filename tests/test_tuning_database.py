@@ -178,7 +178,7 @@ def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
 
 SHIPPED = sorted(storage.SHIPPED.glob("*.json"))
 TOOLS = Path(__file__).parents[1] / "tools"
-TOOL = runpy.run_path(str(TOOLS / "merge_tuning.py"))
+TOOL = runpy.run_path(str(TOOLS / "tune_shipped.py"))
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -213,13 +213,12 @@ def test_what_would_have_no_effect_is_not_shipped():
 
 
 def test_all_problems_to_tune_for_shipping_can_be_planned():
-    tool = runpy.run_path(str(TOOLS / "tune_shipped.py"))
     for device in TOOL["known_devices"]().values():
-        for (name, options), _ in tool["wanted"](device, "sort,gemm,conv2d,dft"):
-            task = tool["task_of"](name, options, device)
+        for (name, options), _ in TOOL["wanted"](device, "sort,gemm,conv2d,dft"):
+            task = TOOL["task_of"](name, options, device)
             assert task.algorithm.space.parameters and task.plan(task.built_in).launches
             assert all(task.plan(task.built_in, check).launches for check in task.check_problems)
-    assert len(tool["wanted"](device, "sort, dft")) > len(tool["wanted"](device, "dft")) > 0
+    assert len(TOOL["wanted"](device, "sort, dft")) > len(TOOL["wanted"](device, "dft")) > 0
 
 
 # ----------------------------------------------------------------------- stale

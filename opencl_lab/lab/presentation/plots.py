@@ -363,14 +363,19 @@ class Plot(NamedTuple):
 
 def plots_of_sizes(series: Series, axis: str, peaks: Peaks | None = None) -> Iterator[Plot]:
     """Yield the plots of rows over sizes; a roofline, if there are the `peaks` of the device."""
-    series, bases = with_base(series)
+    given, (series, bases) = series, with_base(series)
     rows = [row for _, items in series for row in items]
+    over_workers = [row for _, items in given for row in items if share_of_worker(row)]
     over: dict[str, Any] = {"series": series, "size_name": axis}
     yield Plot("time", "Total time of a call", partial(plot_times, **over))
     if any(row.speedup for row in rows):
         base = ", ".join(bases)
         draw = partial(plot_speedup, **over, baseline=base)
         yield Plot("speedup", f"Speed-up over {base}", draw)
+    if over_workers:
+        base = ", ".join(dict.fromkeys(row.baseline for row in over_workers))
+        draw = partial(plot_efficiency, series=given, size_name=axis, baseline=base)
+        yield Plot("efficiency", f"Efficiency: speed-up over {base}, per worker", draw)
     if any(row.throughput for row in rows):
         text = "Throughput, by the total time"
         yield Plot("throughput", text, partial(plot_throughput, **over))

@@ -251,6 +251,7 @@ def figures_of(sweep: ReportedSweep, peaks: Peaks | None) -> list[Picture]:
     drawn = [
         picture_of(f"{plot.caption}{remark}", plot.draw)
         for plot in plots_of_sizes(series, sweep.axis, peaks)
+        if plot.kind != "efficiency"
     ]
     size, last = series[-1]
     return [*drawn, *_at_one_size(last, f", {sweep.axis} = {size:,}")]

@@ -148,8 +148,9 @@ def _plots_of(result: PartResult, title: str) -> Iterator[tuple[str, Draw]]:
     """
     if not result.part.ranks:
         compared = any(row.speedup for _, rows in result.rows for row in rows)
+        shown = ("time", "speedup" if compared else "throughput")
         for kind, _, draw in plots_of_sizes(result.series, result.part.axis):
-            if kind != ("throughput" if compared else "speedup"):
+            if kind in shown:
                 yield kind, partial(draw, title=title)
     wanted = "ranks" if result.part.ranks else "workers"
     by_workers = [
