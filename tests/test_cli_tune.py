@@ -2,9 +2,6 @@
 
 import json
 import os
-import pty
-import re
-import select
 import signal
 import subprocess
 import time
@@ -122,33 +119,6 @@ def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(folder, number):
     kept = lines_in_journal(folder)
     again = json.loads(oclab("--json", *GEMM, "--budget", "1").stdout)
     assert kept >= 3 and again["resumed"] == len(again["evaluations"]) == kept
-
-
-@pytest.mark.full
-def test_a_live_bar_on_a_terminal():
-    ours, theirs = pty.openpty()
-    started = process(
-        *(*GEMM, "--budget", "3"),
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"},
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-    )
-    os.close(theirs)
-    seen = b""
-    while select.select([ours], [], [], 60)[0]:
-        try:
-            data = os.read(ours, 1 << 16)
-        except OSError:  # the other side is closed
-            break
-        if not data:
-            break
-        seen += data
-    os.close(ours)
-    assert started.wait(timeout=30) == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
-    assert "search" in text and re.search(r"\d/3", text) and "best " in text
-    assert "winner:" in text and "Traceback" not in text
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,6 @@ from rich.console import Console
 from opencl_lab.core.plan import Work
 from opencl_lab.core.template import Source
 from opencl_lab.drivers.verdicts import store_found, verdict_file
-from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.doctor.probes import throughput, transfers
 from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.engine.request import Point, Request
@@ -199,12 +197,3 @@ def test_rates_of_copies_from_and_to_the_host_are_peaks(name, device, monkeypatc
     assert getattr(Peaks.of({name: last["value"]}), name) == last["value"] > 0
     (step,) = probe(replace(device, unified_memory=True))
     assert step["verdict"] == "no" and "nothing is copied" in step["detail"]
-
-
-def test_the_list_of_devices_has_the_peaks(device, cache, capsys):
-    store_found(device.key, {"flops32": 2.5e11, "x": 1.0})
-    assert main(["devices", "--device", device.spec]) == 0
-    assert "peaks that oclab doctor measured: flops32 250 GFLOP/s\n" in capsys.readouterr().out
-    assert main(["devices", "--device", device.spec, "--json"]) == 0
-    peaks = json.loads(capsys.readouterr().out)["peaks"]
-    assert peaks["flops32"] == 2.5e11 and peaks["copy_bytes"] is None

@@ -17,8 +17,6 @@ from opencl_lab.lab.studies import run as study_run
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, StudyPoint
 
-FILES = ("results.csv", "results.json", "table.txt", "summary.txt")
-
 
 def small(monkeypatch, name, *points, **more):
     """Make a study have only these points."""
@@ -176,20 +174,6 @@ def test_chosen_parts_are_measured_alone(tmp_path, monkeypatch):
     content = json.loads((tmp_path / "sort" / "results.json").read_text())
     assert {row["part"] for row in content["results"]} == {"random", "reversed"}
     assert content["complete"] and "--part" in content["arguments"]
-
-
-@pytest.mark.parametrize("kind", ["cpu", "gpu"])
-def test_peers_have_parts_for_each_kind_of_device(kind, device):
-    study = STUDIES["peers"]
-    parts = study.parts_on(replace(device, kind=kind))
-    of_gpus = ["gemm_float16", "gemm_tf32", "gemm_3xtf32"] if kind == "gpu" else []
-    others = ["conv2d", "fft", "fft_single", "fft_awkward", "fft_random"]
-    assert [part.name for part in parts] == ["sort", "gemm", "gemm_float64", *of_gpus, *others]
-    assert {part.resident for part in parts} == {kind == "gpu"}
-    for part in parts:
-        for scale in SCALES:
-            sizes = [point.size for point in part.points_at(scale)]
-            assert sizes == sorted(sizes) and any(size & (size - 1) for size in sizes)
 
 
 @pytest.mark.few(2)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
@@ -22,6 +21,7 @@ from opencl_lab.lab.presentation.conditions import facts_of
 from opencl_lab.lab.report.documents import (
     calls_of,
     command_of,
+    gaps_of,
     is_comparison,
     is_search,
     objects,
@@ -117,7 +117,8 @@ def _chapter(results: Results, folder: Path, anchor: str, several: bool) -> Chap
         title = f"Study {title}" + (f" ({scale})" if isinstance(scale, str) else "")
     elif len(sections) == 1:
         title, subtitle = sections[0].title, sections[0].subtitle
-    warnings = _incomplete(content)
+    ended_early = content.get("complete") is False
+    warnings = [" ".join([INCOMPLETE, *gaps_of(content)])] * ended_early
     if busy := _busy(results):
         warnings.append(f"During the measurement: {busy}")
     answers = [
@@ -130,22 +131,6 @@ def _chapter(results: Results, folder: Path, anchor: str, several: bool) -> Chap
     return Chapter(
         anchor, title, subtitle, sections, warnings, source, command, answers, notes, device
     )
-
-
-def _incomplete(content: Mapping[str, Any]) -> list[str]:
-    """Return a warning if a run ended early; for a study also why, and what is missing."""
-    if content.get("complete") is not False:
-        return []
-    sentences = [INCOMPLETE]
-    stopped = content.get("stopped")
-    if content.get("study") and isinstance(stopped, str) and stopped:
-        sentences.append(f"{stopped[:1].upper()}{stopped[1:]}.")
-    points: dict[str, list[str]] = {}
-    for point in objects(content.get("missing")):
-        where = ", ".join(f"{name}={value}" for name, value in point.items() if name != "part")
-        points.setdefault(str(point.get("part")), []).append(where)
-    sentences += [f"Not measured: {part} at {'; '.join(where)}." for part, where in points.items()]
-    return [" ".join(sentences)]
 
 
 def _device_of(results: Results) -> str:

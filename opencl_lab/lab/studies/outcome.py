@@ -16,6 +16,7 @@ from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.presentation.plots import plots_of_sizes, plots_of_workers
 from opencl_lab.lab.presentation.table import comparison_table
+from opencl_lab.lab.report.documents import gaps_of
 from opencl_lab.lab.studies.descriptor import PartResult, Study, StudyPart, StudyPoint
 
 INTERRUPTED = "it was interrupted"
@@ -89,14 +90,11 @@ class StudyOutcome:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of the JSON document, without the device."""
-        missing = self.missing
         return {
             "study": self.study.name,
             "scale": self.scale,
             "seed": self.seed,
-            "complete": not missing,
-            "stopped": self.stopped if missing else "",
-            "missing": [{"part": part.name, **point.options} for part, point in missing],
+            **self._ending,
             "seconds": round(self.seconds, 3),
             "answers": [{"question": text, "answer": answer} for text, answer in self.answers],
             "notes": self.notes,
@@ -130,15 +128,14 @@ class StudyOutcome:
     @property
     def gaps(self) -> list[str]:
         """Why the study ended early, and the missing points, a sentence for each part."""
-        if not self.missing:
-            return []
-        ended = [f"{self.stopped[:1].upper()}{self.stopped[1:]}."] if self.stopped else []
-        points: dict[str, list[str]] = {}
-        for part, point in self.missing:
-            points.setdefault(part.name, []).append(str(point))
-        return ended + [
-            f"Not measured: {name} at {'; '.join(where)}." for name, where in points.items()
-        ]
+        return gaps_of(self._ending)
+
+    @property
+    def _ending(self) -> dict[str, Any]:
+        """How the study ended, as documents have it."""
+        missing = [{"part": part.name, **point.options} for part, point in self.missing]
+        stopped = self.stopped if missing else ""
+        return {"complete": not missing, "stopped": stopped, "missing": missing}
 
 
 def _plots_of(result: PartResult, title: str) -> Iterator[tuple[str, Draw]]:
