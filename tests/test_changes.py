@@ -34,17 +34,6 @@ def test_a_row_is_read_back_as_it_was(tmp_path):
     assert after.kernel_times == before.kernel_times
 
 
-def test_documents_without_an_interval_have_min_to_max(tmp_path):
-    path = sweep(tmp_path / "a.json", row())
-    content = json.loads(path.read_text())
-    del content["results"][0]["total_ms"]["interval"]
-    del content["results"][0]["kernel_times"]
-    path.write_text(json.dumps(content))
-    (item,) = read_results(path).rows
-    assert item.measurement.total_ms.interval == (2.0, 2.4)
-    assert item.measurement.kernel_times is None and item.measurement.kernel_ms == 1.0
-
-
 @pytest.mark.parametrize(
     ("difference", "status", "share"),
     [
@@ -72,7 +61,6 @@ def test_documents_without_the_error_over_its_bound_are_read(difference, status,
         (slower(1), slower(1.15), "within noise"),  # 2.3..2.76 after 2.0..2.4
         (row(samples=(2, 2.1, 2.2)), row(samples=(3, 3.1, 3.2)), "too few runs"),
         (row(samples=(2, 2.1, 2.2, 2.3)), row(samples=(3, 3.1, 3.2, 3.3)), "slower"),
-        (row(samples=(2,)), row(samples=(9,)), "too few runs"),
         (row(samples=[2.0] * 14 + [50]), row(samples=[3.0] * 14 + [1]), "slower"),  # outliers
         (row(), row(status="correctness", reason="wrong"), "fails now"),
         (row(status="compile", samples=()), row(), "works now"),
@@ -147,13 +135,11 @@ ENVIRONMENT = {
     [
         ({}, []),
         ({"load": [9, 9, 9], "git": None, "started": "later", "gpu": None}, []),
-        ({"python": "3.13.0"}, ["python 3.12.1, then 3.13.0"]),
         (
             {"packages": {"numpy": "2.1", "torch": "2.9"}},
             ["packages differ: numpy 2.0, then 2.1; scipy 1.1, then none; torch none, then 2.9"],
         ),
         ({"compiler": None}, ["compiler flags -O3, then none", "compiler version 12"]),
-        ({"variables": {}}, ["variables OMP_NUM_THREADS 2, then none"]),
         (
             {"gpu": {"clock_mhz": 700, "max_clock_mhz": 1200, "performance_state": "P0"}},
             ["gpu max clock mhz 1980, then 1200"],
@@ -231,8 +217,6 @@ def test_other_problems_are_not_compared(tmp_path, change):
     ("content", "said"),
     [
         ("{", "is damaged: it is not JSON"),
-        ("[" * 100_000, "is damaged: it is not JSON"),
-        ("\xff", "is damaged"),
         ("[]", "names no schema"),
         ('{"schema": "oclab/2"}', "take a newer one"),
         ('{"schema": "oclab/1", "results": []}', "no rows"),
@@ -244,7 +228,6 @@ def test_other_problems_are_not_compared(tmp_path, change):
                     '"kernel_ms": "y"',
                     r"results\[0\]: kernel_ms: expected `float \| null`",
                 ),
-                (f'"gbps": {10**400}', r"results\[0\]: gbps: number out of range"),
                 ('"total_ms": {"min": 3}', "total_ms: object missing required field `median`"),
                 (f'{TIMES}, "interval": [1, null]}}', r"interval\[1\]: expected `float`"),
                 (f'{TIMES}, "interval": [3, 1]}}', "does not lie between min and max, around"),
@@ -266,8 +249,6 @@ def test_what_is_no_document_is_one_sentence(tmp_path, capsys, content, said):
     [
         (["--threshold", "2", "sort"], "--threshold is for --compare"),
         (["--compare", "a", "b", "sort"], "no operation"),
-        (["--compare", "a"], "requires 2 arguments"),
-        (["--json"], "Missing command"),
         (["--compare", "a", "b"], "cannot read a"),
         (["--compare", "a", "b", "--threshold", "0.5"], "0.5"),
         (["--compare", "a", "b", "--threshold", "nan"], "nan is not a number"),

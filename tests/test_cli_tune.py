@@ -2,9 +2,6 @@
 
 import json
 import os
-import pty
-import re
-import select
 import signal
 import subprocess
 import time
@@ -80,11 +77,6 @@ def test_json_is_one_document_and_nothing_else():
     assert content["per_minute"] > 0 and content["built_ahead"] <= 3
 
 
-def test_quiet_prints_nothing():
-    result = oclab(*GEMM, "--budget", "1", "--quiet")
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-
-
 @pytest.mark.full
 def test_the_same_command_goes_on_and_fresh_begins_anew():
     def tune(budget, *more):
@@ -127,53 +119,6 @@ def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(folder, number):
     kept = lines_in_journal(folder)
     again = json.loads(oclab("--json", *GEMM, "--budget", "1").stdout)
     assert kept >= 3 and again["resumed"] == len(again["evaluations"]) == kept
-
-
-@pytest.mark.full
-def test_kill_keeps_what_was_found(folder):
-    status, _, _ = _interrupt(folder, signal.SIGKILL)
-    kept = lines_in_journal(folder)
-    assert status == -signal.SIGKILL and kept >= 3
-    again = json.loads(oclab("--json", *GEMM, "--budget", "3").stdout)
-    assert again["resumed"] == kept
-
-
-@pytest.mark.full
-def test_two_tuners_at_once(folder):
-    arguments = ("--json", *GEMM, "--budget", "2")
-    both = [process(*arguments, stdout=subprocess.PIPE) for _ in range(2)]
-    contents = [json.loads(each.communicate(timeout=120)[0]) for each in both]
-    assert all(content["stored"] and content["results"][0]["ok"] for content in contents)
-    (journal,) = journals(folder)
-    records = [json.loads(line) for line in journal.read_text().split("\n") if line]
-    assert sum("evaluation" in record for record in records) >= 2
-
-
-@pytest.mark.full
-def test_a_live_bar_on_a_terminal():
-    ours, theirs = pty.openpty()
-    started = process(
-        *(*GEMM, "--budget", "3"),
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"},
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-    )
-    os.close(theirs)
-    seen = b""
-    while select.select([ours], [], [], 60)[0]:
-        try:
-            data = os.read(ours, 1 << 16)
-        except OSError:  # the other side is closed
-            break
-        if not data:
-            break
-        seen += data
-    os.close(ours)
-    assert started.wait(timeout=30) == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
-    assert "search" in text and re.search(r"\d/3", text) and "best " in text
-    assert "winner:" in text and "Traceback" not in text
 
 
 @pytest.mark.parametrize(

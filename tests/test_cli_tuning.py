@@ -125,15 +125,6 @@ def test_list_tells_current_stale_and_unknown_entries(device, oclab, content, ov
     assert len(content("list")["entries"]) == 3
 
 
-def test_two_drivers_side_by_side_make_nothing_stale(device, content, monkeypatch):
-    store(device)
-    both = [replace(device, driver="99.9"), device]
-    monkeypatch.setattr("opencl_lab.lab.cli.tuning.devices", lambda: both)
-    assert content("list")["entries"][0]["state"] == "current"
-    monkeypatch.setattr("opencl_lab.lab.cli.tuning.devices", lambda: both[:1])
-    assert content("list")["entries"][0]["state"] == "stale"
-
-
 # --------------------------------------------------------------------- show
 
 

@@ -5,16 +5,14 @@ import math
 from dataclasses import replace
 
 import pytest
-from comparison_rows import FLOAT32, row
+from comparison_rows import row
 
-from opencl_lab.core.plan import Work
 from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.engine.row import COLUMNS, Measurement
 from opencl_lab.lab.engine.speedups import over_baseline, with_base
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.table import comparison_table, table_text
-from opencl_lab.ops.sort.problem import SortProblem
 
 
 def test_speedup_and_efficiency():
@@ -64,7 +62,6 @@ def test_rows_are_json_even_with_infinite_differences():
     ("ours", "theirs", "expected"),
     [
         ([1, 1, 1], [2, 2, 2], 10),  # faster throughout: the smallest size
-        ([3, 3, 3], [2, 2, 2], None),
         ([4, 2, 1], [1, 2, 4], 1000),  # equal at the middle size, faster after it
         ([2, 1, 1], [1, 2, 2], math.sqrt(10 * 100)),
         ([1, 4, 1], [2, 2, 2], 100 * 10**0.5),  # the last crossing counts
@@ -97,10 +94,7 @@ def test_crossover(ours, theirs, expected):
             "only at 100, level within noise at 1000, slower at 10",
         ),
         ((9, 8, 4), 1.2, None, (), "opencl:x stays slower than opencl:y"),
-        ((4, 2.1, 1.9), 1.2, None, (100, 1000), "is slower than opencl:y at 10, level"),
         ((2.2, 2.1, 1.9), 1.2, None, (10, 100, 1000), "are level within noise at 10, 100"),
-        ((0.5, 1.9, 4), 1.2, None, (100,), "only at 10, level within noise at 100, slower at 1000"),
-        ((1.9, 4, 4), 1.2, None, (10,), "slower than opencl:y at 100, 1000, level within noise at"),
         ((1.9, 4, 1), 1.2, math.sqrt(1e5), (10,), "about 316 on, level within noise at 10, slower"),
     ],
 )
@@ -151,14 +145,3 @@ def test_data_on_the_host_and_on_the_device_are_not_set_against_each_other():
     series = [(size, [row("opencl:x"), there, row("numpy"), peer]) for size in (10, 100)]
     pairs = {(found.implementation, found.reference) for found in crossovers(series)}
     assert pairs == {("opencl:x", "numpy"), ("opencl:x@device", "cupy@device")}
-
-
-def test_throughput_counts_what_people_count():
-    keys = row(milliseconds=2.0, work=Work(0, 8e6, 1e6, "keys"))
-    assert keys.throughput == pytest.approx(0.5e9) and keys.throughput_unit == "keys/s"
-    product = row(milliseconds=2.0, work=Work(8e9, 1e6))
-    assert product.throughput == pytest.approx(4e3) and product.throughput_unit == "GFLOP/s"
-    copy = row(milliseconds=2.0, work=Work(0, 8e6))
-    assert copy.throughput == pytest.approx(4) and copy.throughput_unit == "GB/s"
-    assert row().throughput is None and row(work=Work(0, 0)).throughput is None
-    assert SortProblem(1000, FLOAT32, 7).work.items == 7000

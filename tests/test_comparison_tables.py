@@ -26,7 +26,6 @@ from opencl_lab.lab.presentation.table import (
     OPTIONAL_COLUMNS,
     Measurements,
     comparison_table,
-    number,
 )
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.ops.solver import Problem
@@ -126,24 +125,13 @@ def test_the_table_shows_the_error_that_was_judged():
     assert str(replace(judged, error_over_bound=7)) == "rel_l2_diff 3e-07, 7 times the bound"
 
 
-def test_numbers_are_written_plainly():
-    assert number(None) == "-" and number(0.0) == "0"
-    assert number(123456.0) == "123456" and number(0.00001234) == "1.23e-05"
-
-
 def test_measurements_are_a_list_that_prints_as_a_table():
     items = [row("opencl:radix"), row("c:<seq>", data="device")]
     rows = pickle.loads(pickle.dumps(Measurements(items, "sort: 3 keys")))
     assert rows == items and isinstance(rows, list)
-    text, page = str(rows), ElementTree.fromstring(f"<div>{rows._repr_html_()}</div>")
+    text = str(rows)
     assert text == repr(rows) and "sort: 3 keys" in text and "│ c:<seq> " in text
-    first, *others = ([cell.text for cell in line] for line in page.iter("tr"))
-    assert first[0] == "implementation" and [line[0] for line in others] == [
-        "opencl:radix",
-        "c:<seq> (data on the device)",
-    ]
-    assert page.find("table/caption").text == "sort: 3 keys"
-    assert page.find("p").text in text  # what @device means
+    assert "the data were on the device" in text
     assert str(Measurements())  # of nothing
 
 

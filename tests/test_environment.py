@@ -119,21 +119,6 @@ def test_the_commit_of_a_checkout(recorded, tmp_path, monkeypatch):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("sort", "--n", 300, *QUICK),
-        ("bench", "sort", "--sizes", 300, "--calls", "--repeats", 1),
-        ("tune", "sort", "--n", 3000, "--budget", 1),
-    ],
-)
-def test_documents_of_commands_that_measure_say_where(arguments, device):
-    result = oclab(*arguments, "--json")
-    assert result.returncode == 0, result.stderr
-    assert set(json.loads(result.stdout)["environment"]) == KEYS
-
-
-@pytest.mark.full
 def test_people_are_told_that_the_machine_is_busy(monkeypatch, tmp_path, device, undrawn):
     said = "the machine is busy: so and so"  # and perhaps its GPU, which other tests use
     monkeypatch.setattr(load, "busy", lambda before, now: said)

@@ -33,17 +33,6 @@ def test_every_picture_is_small_and_shown_by_its_commands():
         assert corner == (255, 255, 255, 255)  # a page of its own on dark ones
 
 
-def test_pictures_are_kept_smaller_and_on_white(tmp_path):
-    image = Image.new("RGBA", (3000, 1500), (0, 0, 0, 0))
-    image.paste((200, 30, 40, 255), (0, 0, 1500, 1500))
-    image.save(tmp_path / "large.png")
-    TOOL.keep(tmp_path / "large.png", tmp_path / "kept" / "small.png")
-    with Image.open(tmp_path / "kept" / "small.png") as kept:
-        assert kept.size == (TOOL.WIDTH, TOOL.WIDTH // 2) and len(kept.getcolors()) <= TOOL.COLOURS
-        colours = [kept.convert("RGB").getpixel((x, 300)) for x in (10, TOOL.WIDTH - 10)]
-    assert colours == [(200, 30, 40), (255, 255, 255)]
-
-
 @pytest.mark.full
 def test_a_place_is_made_again(tmp_path, monkeypatch):
     page = tmp_path / "docs/gallery.md"

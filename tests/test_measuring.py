@@ -7,10 +7,9 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from opencl_lab.lab.measuring.guarded import Fingerprints, Guarded
-from opencl_lab.lab.measuring.poison import POISON, poisoned
+from opencl_lab.lab.measuring.guarded import Fingerprints
 from opencl_lab.lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds
-from opencl_lab.lab.measuring.samples import Times, interval_of_median
+from opencl_lab.lab.measuring.samples import interval_of_median
 from opencl_lab.lab.measuring.timing_sanity import CLOCK_SLACK, implausible, unaccounted
 
 # --- turns in rounds ----------------------------------------------------------------------------
@@ -135,14 +134,6 @@ def test_who_adds_no_sample_has_no_further_turn():
 # --- samples ------------------------------------------------------------------------------------
 
 
-def test_times_are_above_others_beyond_the_spread_of_both():
-    low, high = Times.of([1.0, 1.2, 1.1]), Times.of([1.3, 1.5, 1.4])
-    assert high.is_above(low) and not low.is_above(high) and not low.is_above(low)
-    assert not Times.of([1.15, 1.6, 1.4]).is_above(low)
-    assert low.is_level_with(Times.of([1.15, 1.6, 1.4])) and not low.is_level_with(high)
-    assert high.over(low) == (1.3 / 1.2, 1.5 / 1.0) and low.over(low)[0] < 1 < low.over(low)[1]
-
-
 # --- timing sanity ----------------------------------------------------------------------------
 
 
@@ -207,15 +198,3 @@ def test_a_fingerprint_changes_with_any_bit_and_with_the_order(device, rng, word
 
 
 # --- poison -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", ["int8", "float16", "float64", "complex128", "bool"])
-@pytest.mark.parametrize("shape", [(), (0,), (3, 5)])
-def test_poison_is_the_same_byte_on_both_sides(device, shape, dtype):
-    host = poisoned(shape, np.dtype(dtype))
-    assert host.shape == shape and host.dtype == dtype
-    assert host.tobytes() == bytes([POISON]) * host.nbytes
-    if host.size and dtype == "float64":
-        guarded = Guarded(device.queue(), shape, np.dtype(dtype))
-        guarded.poison()
-        assert guarded.get().tobytes() == host.tobytes()

@@ -114,13 +114,6 @@ def test_listings_say_device_date_method_and_command(data):
         assert all(listing.ratios(row) for row in listing.rows), name
 
 
-def test_a_listing_without_its_head_is_an_error(tool, tmp_path):
-    path = tmp_path / "some.csv"
-    path.write_text("# device: one\n# date: 2026-01-01\n# method: none\nn,ours ms\n1,2\n")
-    with pytest.raises(ValueError, match=r"some\.csv lacks command, compared"):
-        tool.read_listing(path)
-
-
 @pytest.fixture
 def copied(tool, tmp_path):
     """Return what copies the data with rows of documents changed by a function, and reads them."""

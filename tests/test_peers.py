@@ -19,7 +19,6 @@ import opencl_lab as ol
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
-from opencl_lab.lab.ops.conv2d.references import opencv_spreads
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.sort.operation import SORT
@@ -127,31 +126,9 @@ def test_what_they_cannot_do_says_why(operation, peer, options, words):
         operation.calls.peers[peer](problem, None, operation.generate(problem, 1, **options))
 
 
-def test_opencv_is_known_to_spread_nan_from_some_size_on():
-    """The sizes were measured with OpenCV 5.0 on x86."""
-    for dtype, least in (("float32", 130), ("float64", 50)):
-        problem, image = CONV2D.problem(size=9, dtype=dtype), np.full((1, 9, 9, 1), np.nan, dtype)
-        for count in (least - 1, least):
-            said = opencv_spreads(problem, {"image": image, "weights": np.ones((1, count))})
-            assert bool(said) == (count == least)
-        assert not opencv_spreads(problem, {"image": 0 * np.ones(9), "weights": np.ones((1, 999))})
-
-
 def test_those_for_cuda_take_no_other_device(device):
     other = replace(device, compute_capability=None)
     assert resident(GEMM, "cupy").unavailable(other) == "it works on CUDA devices only"
-
-
-def test_torch_uses_tf32_only_while_it_is_asked_for(device):
-    reference = resident(GEMM, "torch")
-    reason = reference.unavailable(device)
-    if reason is not None:
-        pytest.skip(reason)
-    for precision in ("native", "tf32"):
-        assert judged(GEMM, reference, device, size=8, precision=precision).ok
-        torch = reference.library.load()
-        assert torch.backends.cuda.matmul.allow_tf32 is torch.backends.cudnn.allow_tf32 is False
-    assert torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction is False
 
 
 @pytest.mark.parametrize("side", ["host", "there"])

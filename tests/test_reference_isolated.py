@@ -106,12 +106,6 @@ def test_close_ends_a_busy_child_and_an_interrupt_does_not_hang(check_end):
     assert time.perf_counter() - begin < 10
 
 
-def test_failing_references_in_this_process():
-    prepared = prepare(HostReference("peer", work), Task("fail"), {}, {}, 1)
-    with pytest.raises(LaunchError, match="peer: ValueError: no such thing"):
-        prepared.run()
-
-
 def test_numpy_without_avx512(monkeypatch):
     reason = references.no_avx512_sort()
     if reason:

@@ -101,7 +101,7 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     assert "4 documents" in out and err.count("left out") == 4
     page = ParsedPage((tmp_path / "report.html").read_text(encoding="utf-8"))
     words = page.words
-    assert page.tags.count("table") == 12 and len(page.pictures) == 9
+    assert page.tags.count("table") == 11 and len(page.pictures) == 9
     assert "6 experiments with" in words and "1 row failed" in words
     for name in ("e.json is damaged", "f.json has the schema oclab/2", "g.json has no measured"):
         assert name in words
@@ -269,14 +269,14 @@ def test_machines_are_told_once_with_what_differs_between_their_runs(tmp_path):
         sweep(tmp_path / "b.json", row(), environment=later),
         sweep(tmp_path / "c.json", row()),
     ]
-    seen, old = machines_of([(path.name, read_results(path)) for path in paths])
-    assert seen.facts["memory"] == "3 GiB" and seen.facts["gpu max clock mhz"] == "1980"
-    assert seen.facts["compiler flags"] == "-O3, -fopenmp"
-    assert seen.facts["variables OMP_NUM_THREADS"] == "4"
-    assert seen.facts["gpu clock mhz"] == "345" and seen.facts["gpu end clock mhz"] == "1980"
-    assert seen.runs.heads == ["document", "load", "busy"]
-    assert texts(seen.runs.rows)[1] == ["b.json", "0, 0, 0", ""]
-    assert "cpu" not in old.facts and old.facts["device driver"] == "1.0"
+    found = machines_of([read_results(path) for path in paths])
+    assert list(found) == ["Some device, A CPU", "Some device"]
+    seen, old = found.values()
+    assert seen["memory"] == "3 GiB" and seen["gpu max clock mhz"] == "1980"
+    assert seen["compiler flags"] == "-O3, -fopenmp"
+    assert seen["variables OMP_NUM_THREADS"] == "4" and seen["gpu end clock mhz"] == "1980"
+    assert seen["load"] == "3.5, 2.0, 1.0; 0, 0, 0"
+    assert "cpu" not in old and old["device driver"] == "1.0"
     words = reported(tmp_path).words
     assert "The machine was busy with other work during 1 run. 1 run ended early." in words
     assert "This run is incomplete" in words and "During the measurement: others keep" in words

@@ -8,20 +8,14 @@ from dataclasses import replace
 import pytest
 
 from opencl_lab.lab.cli.main import main
-from opencl_lab.lab.engine import explore
 from opencl_lab.lab.engine.request import Request, check_point, point_of
-from opencl_lab.lab.engine.row import COLUMNS, first_failure
+from opencl_lab.lab.engine.row import COLUMNS
 from opencl_lab.lab.engine.runner import run_point
-from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.reference import mpi
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.lab.studies import answers
 from opencl_lab.lab.studies import run as study_run
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, StudyPoint
-from opencl_lab.lab.studies.run import StudyRun
-
-FILES = ("results.csv", "results.json", "table.txt", "summary.txt")
 
 
 def small(monkeypatch, name, *points, **more):
@@ -182,45 +176,6 @@ def test_chosen_parts_are_measured_alone(tmp_path, monkeypatch):
     assert content["complete"] and "--part" in content["arguments"]
 
 
-@pytest.mark.full
-def test_parts_share_the_time_and_what_they_do_not_reach_is_named(tmp_path, monkeypatch, capsys):
-    small(monkeypatch, "sort", {"n": 10}, {"n": 20}, {"n": 30})
-    now = [0.0]
-    monkeypatch.setattr(explore, "monotonic", lambda: now[0])
-
-    def slowly(*args, progress, **options):
-        progress(0, 2, "begin")
-        now[0] += 5.0
-        progress(1, 2, "after five seconds")
-        return run_point(*args, progress=progress, **options)
-
-    monkeypatch.setattr(study_run, "run_point", slowly)
-    arguments = ["study", "sort", "--out", str(tmp_path), "--repeats", "1", "--time-limit", "24"]
-    assert main(arguments) == 0
-    content = json.loads((tmp_path / "sort" / "results.json").read_text())
-    # 8 s: one point, and one that is given up; then 7 s of 14, the same; then 4 s.
-    found = [(row["order"], row["n"]) for row in content["results"]]
-    assert set(found) == {("random", 10), ("sorted", 10)}
-    assert len(content["missing"]) == 7 and not content["complete"]
-    assert content["stopped"].startswith("its share of the time limit, 24 s")
-    said = capsys.readouterr().out
-    assert "Not measured: sorted at n=20; n=30.\n  Not measured: reversed at n=10; n=20" in said
-
-
-@pytest.mark.parametrize("kind", ["cpu", "gpu"])
-def test_peers_have_parts_for_each_kind_of_device(kind, device):
-    study = STUDIES["peers"]
-    parts = study.parts_on(replace(device, kind=kind))
-    of_gpus = ["gemm_float16", "gemm_tf32", "gemm_3xtf32"] if kind == "gpu" else []
-    others = ["conv2d", "fft", "fft_single", "fft_awkward", "fft_random"]
-    assert [part.name for part in parts] == ["sort", "gemm", "gemm_float64", *of_gpus, *others]
-    assert {part.resident for part in parts} == {kind == "gpu"}
-    for part in parts:
-        for scale in SCALES:
-            sizes = [point.size for point in part.points_at(scale)]
-            assert sizes == sorted(sizes) and any(size & (size - 1) for size in sizes)
-
-
 @pytest.mark.few(2)
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("resident", [False, True])
@@ -238,15 +193,3 @@ def test_peers_are_measured_where_the_data_are(resident, tmp_path, monkeypatch, 
     assert content["plots"] == ["sort-time.png", "sort-throughput.png"]  # nothing is the baseline
     (said,) = content["answers"][0]["answer"]
     assert ("nothing to compare with" in said) == resident
-
-
-def test_a_wrong_result_is_the_exit_status(tmp_path, monkeypatch, device):
-    small(monkeypatch, "gemm", {"size": 8}, runs=(("auto", "", {}),))
-    wrong = Difference(1.0, 1.0, error_over_bound=9.0)
-    monkeypatch.setattr("opencl_lab.lab.ops.gemm.operation.Gemm.compare", lambda *args: wrong)
-    (last,), _ = StudyRun("small", device, repeats=1).run(STUDIES["gemm"])
-    assert first_failure(rows for _, rows in last.rows) == 1
-    others = ([row for row in rows if row.kind != "opencl"] for _, rows in last.rows)
-    assert first_failure(others) == 0
-    said = answers.all_right([last])
-    assert said[0] == "0 of 3 measured rows passed." and said[1].startswith("correctness: ")

@@ -9,7 +9,6 @@ from study_rows import result, row
 from opencl_lab.core.device import Device
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.difference import Difference
-from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies import answers
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.outcome import StudyOutcome
@@ -134,12 +133,6 @@ def test_answers_call_level_what_overlaps():
     assert said == "size=9: opencl:x takes 4.00 ms, c:seq 4.40 ms, level within noise."
     (said,) = answers.beside_best(both, least=0.8)
     assert said.endswith("1.10 (size=8, c:seq, level); 1.10 (size=9, c:seq, level).")
-
-
-def test_a_time_that_was_taken_once_says_so():
-    once = replace(row("blas", 3.0), total_ms=Times(3.0, 3.0, 3.0, 1))
-    (said,) = answers.fastest([result({8: [row("opencl:x", 1.0), once]})])
-    assert "blas 3.00 ms (one run), 3.00 times as long" in said
 
 
 def test_one_reason_is_said_once_with_all_rows_and_points():

@@ -11,7 +11,7 @@ from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.crossover import range_of
 from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.lab.presentation.plots import no_roofline, plot_roofline
 from opencl_lab.lab.registry import get_operation, operations
 
 PEAKS = Peaks(2e11, 1e11, 1e10, 4e10)

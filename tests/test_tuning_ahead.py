@@ -1,14 +1,10 @@
 """Builders: programs are compiled ahead, and whatever one does, the search goes on without it."""
 
 import math
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import planted
 import pytest
@@ -87,60 +83,6 @@ def until(condition):
 # ------------------------------------------------------- with processes made up
 
 
-def test_one_that_is_built_is_measured_first_and_the_others_go_on(fake):
-    fake.held = {1: threading.Event()}
-    ahead = started(2)
-    ahead.choose(CONFIGS, FOREVER)
-    until(lambda: ahead.built == len(CONFIGS) - 1 or ahead._building == {(CONFIGS[0], False)})
-    assert ahead.choose(CONFIGS, FOREVER) != CONFIGS[0]
-    until(lambda: ahead.built >= len(CONFIGS) - 1)
-    assert len(fake.made) == 2
-    ahead.close()
-    assert all(process._ended.is_set() for process in fake.made)
-
-
-def test_what_waits_for_a_builder_has_the_first_that_is_ready(fake):
-    fake.held = {size: threading.Event() for size in range(1, 13)}
-    ahead = started(2)
-    ahead.want(CONFIGS[1:])
-    until(lambda: len(ahead._building) == 2)
-    assert ahead._building == {(CONFIGS[1], False), (CONFIGS[2], False)}
-    threading.Timer(0.05, fake.held[3].set).start()
-    assert ahead.choose(CONFIGS, FOREVER) == CONFIGS[2]
-    ahead.close()
-
-
-@pytest.mark.parametrize("alternate", [False, True])
-def test_all_check_cases_of_the_best_are_built_before_all_others(fake, alternate):
-    ahead = started(1, alternate=alternate)
-    assert ahead.complete(CONFIGS[9])  # nobody builds: whoever measures does
-    fake.held = {size: threading.Event() for size in (2, 3)}
-    if alternate:
-        assert ahead.choose(CONFIGS[:1] * 2, FOREVER) == CONFIGS[0]
-    else:
-        ahead.want(CONFIGS[1:])
-        until(lambda: ahead._building)
-    assert not ahead.complete(CONFIGS[0]) and ahead._pending()[:1] != [(CONFIGS[1], False)]
-    for event in fake.held.values():
-        event.set()
-    ahead.choose(CONFIGS[1:], FOREVER)
-    until(lambda: ahead.complete(CONFIGS[0]))
-    wholes = [size for process in fake.made for size in process.wholes]
-    assert wholes == [CONFIGS[0]["WG_SIZE"]]
-    ahead.want(())
-    until(lambda: not ahead._building)
-    assert ahead.choose(CONFIGS[3:5], FOREVER, whole=True) in CONFIGS[3:5]
-    assert not ahead.complete(CONFIGS[6])
-    ahead.close()
-
-
-def test_nothing_is_begun_ahead_of_time_on_a_cpu(fake):
-    ahead = started(2, alternate=True)
-    ahead.want(CONFIGS)
-    assert not fake.made and not ahead._pending()
-    ahead.close()
-
-
 def test_on_a_cpu_a_batch_is_built_and_nothing_while_it_is_measured(fake):
     ahead = started(2, alternate=True)
     assert ahead.choose(CONFIGS, FOREVER) == CONFIGS[0]
@@ -150,12 +92,6 @@ def test_on_a_cpu_a_batch_is_built_and_nothing_while_it_is_measured(fake):
         assert ahead.built == LEAST_BATCH and not ahead._building
     assert ahead.choose(CONFIGS[LEAST_BATCH:], FOREVER) == CONFIGS[LEAST_BATCH]
     assert ahead.built == 2 * LEAST_BATCH
-    ahead.close()
-
-
-def test_a_single_question_starts_no_process(fake):
-    ahead = started(2)
-    assert ahead.choose(CONFIGS[:1], FOREVER) == CONFIGS[0] and not fake.made
     ahead.close()
 
 
@@ -193,15 +129,6 @@ def test_builders_that_cannot_start_leave_the_work_to_who_measures(fake, alterna
     until(lambda: not ahead._working)
     assert "no device any more" in ahead.trouble
     assert ahead.choose(CONFIGS[3:], FOREVER) == CONFIGS[3] and ahead.built == 0
-    ahead.close()
-
-
-def test_the_tuner_s_time_ends_the_wait(fake):
-    fake.held = {size: threading.Event() for size in range(1, 13)}
-    ahead = started(2, alternate=True)
-    begin = time.monotonic()
-    assert ahead.choose(CONFIGS, 0.1) == CONFIGS[0]
-    assert time.monotonic() - begin < 5
     ahead.close()
 
 
@@ -249,7 +176,7 @@ def test_builders_judge_as_whoever_measures_does(sandbox):
     statuses = {}
     left = list(asked)
     while left:
-        config = sandbox.choose([*left, planted.config("none", 64)], FOREVER)
+        config = sandbox.ahead.choose([*left, planted.config("none", 64)], FOREVER)
         if config in left:
             left.remove(config)
             statuses[config["FAULT"]] = sandbox.evaluate(config, FOREVER, FOREVER)
@@ -259,54 +186,4 @@ def test_builders_judge_as_whoever_measures_does(sandbox):
     }  # fmt: skip
     assert "did not build" in statuses["syntax"].reason
     assert "the process died: SIG" in statuses["crash"].reason
-    assert sandbox.built_ahead >= len(asked)
-
-
-@pytest.mark.full
-def test_the_end_leaves_no_process(sandbox):
-    sandbox.choose([planted.config("none", 4), planted.config("none", 1)], FOREVER)
-    groups = [process.process.pid for process in sandbox.ahead._processes]
-    assert groups
-    sandbox.close()
-    for group in groups:
-        with pytest.raises(ProcessLookupError):
-            os.killpg(group, 0)
-
-
-SCRIPT = """
-import planted
-import opencl_lab as ol
-ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=30, builders=2, device="cpu")
-"""
-
-
-def _children(parent):
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent and fields[0] != "Z":
-            found.append(int(status.parent.name))
-    return found
-
-
-@pytest.mark.full
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
-def test_an_interrupt_leaves_no_builder(private_data):
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT],
-        env={**os.environ, "PYTHONPATH": path},
-        stderr=subprocess.PIPE,
-    )
-    try:
-        until(lambda: len(_children(process.pid)) >= 3)
-        started = _children(process.pid)
-        process.send_signal(signal.SIGINT)
-        assert b"KeyboardInterrupt" in process.communicate(timeout=60)[1]
-        until(lambda: not any(Path(f"/proc/{child}").exists() for child in started))
-    finally:
-        process.kill()
-        process.wait()
+    assert sandbox.ahead.built >= len(asked)

@@ -75,18 +75,6 @@ def test_the_environment_turns_it_off(monkeypatch):
     assert used() == tuned(0)
 
 
-def test_a_newer_result_takes_the_place_of_the_older():
-    store(GPU, 0)
-    store(GPU, 1)
-    assert used() == tuned(1) and len(database.entries()) == 1
-    other = replace(N1024, m=1100, n=900)
-    store(GPU, 2, other)
-    assert (used(), used(problem=other)) == (tuned(1), tuned(2)) and len(database.entries()) == 2
-    store(GPU, 3, replace(N1024, m=2048))
-    store(SISTER, 3)
-    assert len(database.entries()) == 4
-
-
 def test_the_public_function_takes_it_from_the_next_call_on(queue, device, rng, monkeypatch):
     algorithm = SORT.algorithm("odd-even-merge")
     keys = rng.integers(0, 1000, 5000, dtype=np.int32)
@@ -176,14 +164,6 @@ def test_what_does_not_fit_is_passed_over():
     assert used(device=COUSIN) == tuned(2)
 
 
-def test_a_cpu_takes_no_configuration_of_one_with_other_vectors():
-    cpu = replace(GPU, kind="cpu", compute_capability=None, native_vector_bytes=64)
-    store(cpu, 1)
-    narrow = replace(cpu, name="Paper i3", native_vector_bytes=32)
-    assert used(device=replace(cpu, name="Paper Xeon")) == tuned(1)
-    assert used(device=narrow) == TILED.default_config(N1024, narrow)
-
-
 def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
     entry = entry_of(GPU, "gemm", "tiled", VERSION, N1024, tuned(0), 1.0)
     ship(entry, structs.replace(entry, version=0, sizes={**entry.sizes, "m": 4096}))
@@ -198,7 +178,7 @@ def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
 
 SHIPPED = sorted(storage.SHIPPED.glob("*.json"))
 TOOLS = Path(__file__).parents[1] / "tools"
-TOOL = runpy.run_path(str(TOOLS / "merge_tuning.py"))
+TOOL = runpy.run_path(str(TOOLS / "tune_shipped.py"))
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -233,13 +213,12 @@ def test_what_would_have_no_effect_is_not_shipped():
 
 
 def test_all_problems_to_tune_for_shipping_can_be_planned():
-    tool = runpy.run_path(str(TOOLS / "tune_shipped.py"))
     for device in TOOL["known_devices"]().values():
-        for (name, options), _ in tool["wanted"](device, "sort,gemm,conv2d,dft"):
-            task = tool["task_of"](name, options, device)
+        for (name, options), _ in TOOL["wanted"](device, "sort,gemm,conv2d,dft"):
+            task = TOOL["task_of"](name, options, device)
             assert task.algorithm.space.parameters and task.plan(task.built_in).launches
             assert all(task.plan(task.built_in, check).launches for check in task.check_problems)
-    assert len(tool["wanted"](device, "sort, dft")) > len(tool["wanted"](device, "dft")) > 0
+    assert len(TOOL["wanted"](device, "sort, dft")) > len(TOOL["wanted"](device, "dft")) > 0
 
 
 # ----------------------------------------------------------------------- stale

@@ -47,18 +47,6 @@ def test_damage_in_the_journal_costs_the_damaged_lines_only(task):
     assert len(in_journal(task)) == 3
 
 
-def test_another_task_has_another_journal(task):
-    others = {
-        journal_of(task).path,
-        journal_of(replace(task, problem=replace(task.problem, m=513))).path,
-        journal_of(replace(task, algorithm_name="blocked")).path,
-        journal_of(replace(task, device=replace(GPU, driver="2"))).path,
-        journal_of(replace(task, data={"order": "sorted"})).path,
-    }
-    assert len(others) == 5
-    assert journal_of(replace(task, seed=3)).path == journal_of(task).path
-
-
 def test_a_changed_kernel_begins_a_new_journal(tmp_path):
     operation = planted.make(("none",))
     algorithm = operation.algorithms[0]

@@ -17,9 +17,8 @@ from opencl_lab.core.space import Config
 from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.kernel_file import kernel_file
-from opencl_lab.lab.tuning.kernel_text import KernelText
-from opencl_lab.lab.tuning.signature import signature
-from opencl_lab.lab.tuning.tuner import _starts, make_task
+from opencl_lab.lab.tuning.kernel_text import KernelText, signature
+from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.tuned import database
 
 HISTOGRAM = Path(__file__).parents[1] / "docs" / "examples" / "histogram.cl"
@@ -83,16 +82,13 @@ def test_a_signature_is_read():
     ("declared", "told"),
     [
         ("global T *x", ("x", "global", False, "float64", 1)),
-        ("T2 v", ("v", "", False, None, 1)),
         ("const local WORD * restrict w", ("w", "local", True, "uint16", 1)),
         ("long unsigned int m", ("m", "", False, "uint64", 1)),
-        ("signed char c", ("c", "", False, "int8", 1)),
         ("__constant half3 *h __attribute__((aligned(8)))", ("h", "constant", True, "float16", 3)),
         (
             "\n#if 1\n /*,*/ volatile global int16*k\n#endif\n",
             ("k", "global", False, "int32", 16),
         ),
-        ("read_only image2d_t picture", ("picture", "", False, None, 1)),
     ],
 )
 def test_how_arguments_may_be_declared(declared, told):
@@ -209,53 +205,23 @@ def test_it_goes_to_another_process_and_each_task_has_its_journal(device):
         ({"arguments": {"n": 3}}, "needs a value for a, x, y, staged; it takes: const float a"),
         ({"arguments": {**SAXPY, "z": 1}}, "has no argument z"),
         ({"arguments": {**SAXPY, "n": -3}}, "'uint n' cannot be -3"),
-        ({"arguments": {**SAXPY, "n": 2.5}}, "'uint n' cannot be 2.5"),
         ({"arguments": {**SAXPY, "x": X.astype(float)}}, "cannot be an array of float64"),
-        ({"arguments": {**SAXPY, "x": 7}}, "needs an array"),
-        ({"arguments": {**SAXPY, "staged": "m"}}, "unknown name 'm'"),
         ({"tolerance": -1}, "tolerance must be finite and not negative, not -1.0"),
-        ({"tolerance": float("nan")}, "tolerance must be finite"),
         ({"outputs": []}, "no result to check"),
-        ({"outputs": ["w"]}, "no argument w"),
         ({"expected": {"x": X}}, "are given for x, and the kernel writes y"),
-        ({"expected": X[1:]}, "has shape"),
         ({"restrictions": ["WGG < 3"]}, "unknown name 'WGG'"),
         ({"restrictions": ["WG < 3"]}, "the restrictions leave none"),
         ({"local_size": "WG, 1"}, "of one to three dimensions each"),
         ({"local_size": None}, "local size must be given"),
         ({"params": {"WG": ()}}, "WG has no values"),
         ({"fixed": {"WG": 2}}, "the parameter WG has a fixed value and values to try"),
-        ({"params": {"W-Z": (1, 2)}}, "'W-Z' is not a name of a parameter"),
         ({"arguments": {**SAXPY, "staged": -4}}, "'staged' needs a positive size, not -4"),
-        ({"global_size": "9" * 23}, "exceeds what OpenCL can count"),
-        ({"kernel": "saxpi"}, "no kernel 'saxpi'"),
         ({"params": {"WG": (1 << 20,), "WORK": (1,)}}, "the device takes at most"),
     ],
 )
 def test_what_cannot_be_is_said(device, changes, words):
     with pytest.raises((InvalidProblem, InvalidConfig), match=re.escape(words)):
         make_task(saxpy(device, **changes), device=device)
-
-
-def test_arrays_in_the_other_byte_order_have_their_values(device):
-    swapped = {name: X.astype(">f4") for name in ("x", "y")}
-    one, other = saxpy(device), saxpy(device, {**SAXPY, **swapped})
-    problem = one.problem()
-    assert problem == other.problem()
-    right = one.run(problem, {"x": X}).outputs["y"]
-    for operation, x in ((one, swapped["x"]), (other, other.generate(problem, 0)["x"])):
-        np.testing.assert_array_equal(operation.run(problem, {"x": x}).outputs["y"], right)
-
-
-def test_only_listed_values_are_tried_also_of_earlier_runs(device):
-    operation = saxpy(device)
-    only, problem = operation.algorithms[0], operation.problem()
-    first = only.default_config(problem, device)
-    database.store(device, operation.name, only, problem, first.replace(WORK=4), 0.1)
-    task = make_task(saxpy(device, params={"WG": (16, 64), "WORK": (2, 3)}), device=device)
-    assert {config["WORK"] for config in _starts(task)} == {2}
-    assert task.algorithm.configure(problem, device)["WORK"] == 2
-    assert only.configure(problem, device)["WORK"] == 4
 
 
 def test_without_an_expected_result_the_first_configuration_gives_it(device):
@@ -278,26 +244,6 @@ def test_without_an_expected_result_the_first_configuration_gives_it(device):
 
 
 # --------------------------------------------------------------------------- tuning
-
-
-@pytest.mark.full
-def test_it_is_tuned_in_a_process_of_its_own(device):
-    result = ol.tune_kernel(
-        KERNELS / "planted.cl.mako",
-        {"WG_SIZE": (16, 64), "FAULT": ("none", "wrong", "syntax", "input")},
-        {"source": X, "doubled": np.empty_like(X), "n": N},
-        "n",
-        outputs=["doubled"],
-        expected=2 * X,
-        restrictions=["WG_SIZE == 16 or FAULT == 'none'"],
-        strategy="exhaustive",
-        time_limit=30,
-        device=device,
-    )
-    assert result.best is not None and result.best.config["FAULT"] == "none"
-    assert result.failures == {"correctness": 2, "compile": 1}
-    assert len(result.evaluations) == 5 and result.stored
-    assert result.task.operation.name == "planted.cl.mako"
 
 
 @pytest.mark.parametrize("suffix", ["cl", "cl.mako"])

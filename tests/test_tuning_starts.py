@@ -42,12 +42,6 @@ def test_a_search_begins_with_what_served_like_problems_the_nearest_first():
     assert len(starts()) <= RELATIVES + 1
 
 
-@pytest.mark.usefixtures("private_data")
-def test_a_start_that_is_not_allowed_here_is_left_out():
-    store(GPU, 0, config=DEFAULT.replace(TILE=512))
-    assert starts() == [DEFAULT]
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("made_up", [H200, CPU], ids=["gpu", "cpu"])
 @pytest.mark.parametrize(

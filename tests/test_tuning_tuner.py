@@ -1,7 +1,6 @@
 """The tuner with recorded runs, its journal, and whole runs on a device with harmless kernels."""
 
 import math
-import signal
 from dataclasses import replace
 
 import numpy as np
@@ -52,17 +51,6 @@ def test_what_looked_faster_and_was_not_compared_is_told(task):
     (note,) = result.notes
     assert "1.00 ms in the search" in note and "a longer time limit" in note
     assert not replay(task, fresh=True)[0].notes
-
-
-def test_the_built_in_configuration_is_compared_even_where_it_was_not_checked_in_all_cases(task):
-    built_in = task.algorithm.default_config(task.problem, GPU)
-
-    class NoTimeOfBuiltIn(Replay):
-        def prove(self, config, seconds):
-            return None if config == built_in else super().prove(config, seconds)
-
-    result = tuned_by(NoTimeOfBuiltIn(record(task, tile_time)), task, budget=1000, fresh=True)
-    assert built_in in [item.config for item in result.finalists] and result.gained
 
 
 def test_a_time_limit_ends_the_search_and_leaves_time_for_the_finals(task, monkeypatch):
@@ -119,21 +107,6 @@ def test_a_finalist_that_fails_is_out(task):
     assert result.failures["runtime"] >= 1
     kept = in_journal(result.journal)
     assert any(item.status == "runtime" for item in kept.values())
-
-
-def test_an_unstable_winner_is_reported(task):
-    rounds = {}
-
-    class Noisy(Replay):
-        def again(self, config, seconds):
-            times = rounds.setdefault(config, [])
-            low, high = (1.0, 9.0) if config == next(iter(rounds)) else (8.9, 1.0)
-            times.append(high if len(times) % 2 else low)  # by the median, now this one leads
-            return Evaluation(config, "correct", times_ms=(times[-1],))
-
-    result = tuned_by(Noisy(record(task, lambda config: 1.0)), task, budget=30)
-    assert len(result.finalists) >= 5 and not result.stable
-    assert all(len(item.times_ms) >= 4 for item in result.finalists)
 
 
 def rounds_of(task, factor, spread):
@@ -209,41 +182,6 @@ def test_what_fails_another_check_case_makes_room_for_the_next_best(task):
     assert len(proved) == len(set(proved)) < len(result.evaluations) / 2
 
 
-def test_what_was_not_proved_is_no_winner(task):
-    class InterruptedSearch(Replay):
-        def complete(self, config):
-            return False
-
-        def evaluate(self, config, best_ms, seconds):
-            if len(self.asked) == 9:
-                raise KeyboardInterrupt
-            return super().evaluate(config, best_ms, seconds)
-
-    result = tuned_by(InterruptedSearch(record(task, tile_time)), task, budget=100, fresh=True)
-    default = task.algorithm.default_config(task.problem, GPU)
-    assert min(result.evaluations, key=lambda item: item.time_ms).config != default
-    assert result.best.config == default and not result.gained
-
-
-def test_finals_do_not_wait_for_all_programs(task, monkeypatch):
-    class SlowToCompile(Replay):
-        now = 0.0
-
-        def choose(self, configs, seconds, whole=False):
-            self.now += min(seconds, 6.0) if whole else 0.1
-            return configs[0]
-
-        def complete(self, config):
-            return config["TILE"] == 16 and config["UNROLL"] == 4
-
-    runner = SlowToCompile(record(task, tile_time))
-    monkeypatch.setattr("opencl_lab.lab.engine.explore.monotonic", lambda: runner.now)
-    result = tuned_by(runner, task, time_limit=10.0, strategy="exhaustive", fresh=True)
-    leader = result.finalists[0].config
-    assert (leader["TILE"], leader["UNROLL"]) == (16, 4)
-    assert len(result.finalists) <= 3 and 3 < result.seconds < 10  # with the built-in one
-
-
 def test_what_builders_refused_is_known_to_a_resume(task):
     class Builds(Replay):
         def refused(self):
@@ -256,20 +194,6 @@ def test_what_builders_refused_is_known_to_a_resume(task):
     runner = Replay(evaluations)
     second = tuned_by(runner, task, budget=len(configs), strategy="exhaustive")
     assert configs[-1] not in runner.asked and second.resumed == 1
-
-
-def test_a_second_interrupt_loses_nothing(task):
-    class Twice(Replay):
-        def evaluate(self, config, best_ms, seconds):
-            if len(self.asked) == 6:
-                raise KeyboardInterrupt
-            return super().evaluate(config, best_ms, seconds)
-
-        def close(self):
-            signal.raise_signal(signal.SIGINT)
-
-    result = tuned_by(Twice(record(task, tile_time)), task, budget=100)
-    assert result.stopped == "interrupted" and len(result.evaluations) == 6
 
 
 def test_an_interrupt_keeps_what_was_found(task):

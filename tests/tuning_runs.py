@@ -17,7 +17,7 @@ GPU = Device(
 class Replay:
     """Answers from a recorded run, in the place of a `Sandbox`."""
 
-    built_ahead = restarts = 0
+    built = restarts = 0
     trouble = ""
 
     def __init__(self, evaluations):

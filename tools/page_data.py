@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from opencl_lab.core.device import Device
 from opencl_lab.lab.engine.stored import Result, Results, read_results
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies.catalogue import STUDIES
-from opencl_lab.lab.studies.outcome import StudyOutcome, stored_outcome
+from opencl_lab.lab.studies.descriptor import PartResult
+from opencl_lab.lab.studies.outcome import StudyOutcome
 
 TITLES = "titles.json"
 MOST_ROWS = 6
@@ -182,6 +184,23 @@ def without_single_calls(results: Results) -> Results:
     """Return a document without rows that were timed once, beside others that were repeated."""
     kept = [r for r in results.rows if (times := r.measurement.total_ms) is None or times.runs > 1]
     return replace(results, rows=tuple(kept))
+
+
+def stored_outcome(results: Results) -> StudyOutcome:
+    """Return the outcome in a document of `oclab study`, whose questions are answered again."""
+    content, known = results.content, results.device
+    study, scale = STUDIES[content["study"]], content["scale"]
+    device = Device(
+        known["name"], known["kind"], platform=known["platform"], driver=known["driver"]
+    )
+    parts = [PartResult(part) for part in study.parts_on(device)]
+    for found in parts:
+        for point in found.part.points_at(scale):
+            wanted = {"part": found.part.name, **point.options}.items()
+            rows = [row.measurement for row in results.rows if wanted <= row.leading.items()]
+            found.rows += [(point, rows)] * bool(rows)
+    parts[0].notes += content["notes"]
+    return StudyOutcome(study, scale, 0, device, parts, 0.0)
 
 
 def _read_runs(folder: Path) -> dict[str, list[DeviceRun]]:

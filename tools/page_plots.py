@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
-import numpy as np
 import scaling
 from matplotlib.figure import Figure
 from page_data import MOST_ROWS, OPERATIONS, OURS, SUMMARY, DeviceRun, Listing, PageData, best_other
@@ -62,7 +61,7 @@ def pictures(data: PageData) -> dict[str, Callable[[], str]]:
             made[name] = partial(scattered if across else dots, listing)
     for name, (_, outcome) in data.studies.items():
         made[f"studies/{name}"] = partial(study, outcome)
-    return made | {"scaling": efficiencies, "scaling_shares": shares, "scaling_check": checked}
+    return made | {"scaling": efficiencies}
 
 
 def summary(data: PageData) -> str:
@@ -186,19 +185,12 @@ def study(outcome: StudyOutcome) -> str:
         return _trimmed(DATE.sub("", path.read_text(encoding="utf-8")))
 
 
-SCALED = ("gemm", "sort", "fft", "conv2d")
-SCALED_STYLES = {
-    name: (f"#{colour}", marker)
-    for name, colour, marker in zip(
-        SCALED, ("e5484d", "3b82f6", "2f9e44", "a855f7"), "osD^", strict=True
-    )
+SCALED = {
+    "gemm": ("#e5484d", "o"),
+    "sort": ("#3b82f6", "s"),
+    "fft": ("#2f9e44", "D"),
+    "conv2d": ("#a855f7", "^"),
 }
-LEAST = 0.003  # share of the time that is drawn
-SHADES = ("#2f9e44", "#0e9594", "#3b82f6", "#e5484d", "#c2740c", "#a855f7", "#7d8590")
-
-
-def _scaling(name: str, rows: Any, draw: Any, styles: Styles, size: tuple[float, float]) -> str:
-    return _panels(name, rows, draw, styles, sorted(scaling.DATA.glob("*.json")), size)
 
 
 def efficiencies() -> str:
@@ -206,7 +198,7 @@ def efficiencies() -> str:
 
     def draw(axis: Any, item: tuple[str, bool]) -> None:
         machine, weak = item
-        for name, (colour, marker) in SCALED_STYLES.items():
+        for name, (colour, marker) in SCALED.items():
             for how, line in ((scaling.NOW, "-"), (scaling.changed(name), "--")):
                 values = [scaling.outcome(machine, name, p, weak, how)[1] for p in scaling.CURVE]
                 more: Any = {"label": name, "marker": marker} if line == "-" else {}
@@ -218,57 +210,7 @@ def efficiencies() -> str:
         _finish(axis, f"{machine}, {kind}", "ranks", "efficiency")
 
     rows = [[(machine, weak) for weak in (True, False)] for machine in scaling.machines()]
-    return _scaling("scaling", rows, draw, SCALED_STYLES, PANEL)
-
-
-def shares() -> str:
-    """Draw what the ranks spend their time for, at each number of ranks."""
-    styles = {label: (colour, "") for label, colour in zip(scaling.LABELS, SHADES, strict=True)}
-    counts = (4, *scaling.RANKS)
-
-    def draw(axis: Any, item: tuple[str, str]) -> None:
-        machine, name = item
-        for label, (colour, _) in styles.items():
-            axis.bar(0, 0, color=colour, label=label)
-        for at, ranks in enumerate(counts):
-            for place, how in enumerate((scaling.NOW, scaling.changed(name))):
-                spent = scaling.outcome(machine, name, ranks, True, how)[2]
-                total, below = sum(spent.values()), 0.0
-                for label, (colour, _) in styles.items():
-                    share = spent[label] / total
-                    if share > LEAST:
-                        axis.bar(at + 0.42 * place - 0.21, share, 0.38, below, color=colour)
-                        below += share
-        axis.set_xticks(range(len(counts)), [f"{ranks:,}" for ranks in counts])
-        _finish(axis, f"{name}, {machine}", "ranks: as it is | changed", "share of time")
-
-    rows = [[(machine, name) for name in SCALED] for machine in scaling.machines()]
-    return _scaling("scaling_shares", rows, draw, styles, (2.4, 2.3))
-
-
-def checked() -> str:
-    """Draw predicted beside measured times."""
-
-    def draw(axis: Any, stem: str) -> None:
-        found = scaling.comparison(stem)
-        times = [1e3 * one["measured"] for one in found]
-        ends = np.array([min(times) / 1.5, max(times) * 1.5])
-        near, far = (ends * (1 + sign * scaling.CLOSE) for sign in (-1, 1))
-        axis.fill_between(ends, near, far, color=INK, alpha=0.2)
-        axis.plot(ends, ends, color=INK, lw=1)
-        for name, (colour, marker) in SCALED_STYLES.items():
-            pairs = [(1e3 * one["measured"], 1e3 * one["predicted"]) for one in found
-                     if one["operation"] == name]  # fmt: skip
-            axis.plot(*zip(*pairs, strict=True), marker, color=colour, label=name, ms=5)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        plain_scale(axis.xaxis, write=plain_number)
-        plain_scale(axis.yaxis, write=plain_number)
-        title = scaling.documents()[stem]["machine"]["name"]
-        _finish(axis, title, "measured ms", "predicted ms")
-
-    rows = [[stem for stem, one in scaling.documents().items() if one["runs"]]]
-    return _scaling("scaling_check", rows, draw, SCALED_STYLES, (4.2, 3.4))
+    return _panels("scaling", rows, draw, SCALED, sorted(scaling.DATA.glob("*.json")))
 
 
 def name_of(column: str) -> str:

@@ -2,7 +2,7 @@
 
 A `CallTime` adds up what the ranks spend their time for, on average; where they wait for each
 other, also how late the last one is. A `Machine` is one of docs/data/scaling, measured by all ranks
-of a node at once, or one that is stated below. All times are seconds, all sizes bytes.
+of a node at once, or one that is stated there. All times are seconds, all sizes bytes.
 """
 
 from __future__ import annotations
@@ -118,7 +118,6 @@ class Assumptions:
     """How an operation is run, by default as it is now."""
 
     digit: int = 8  # bits of a key that a round of counting finds
-    two_level: bool = False  # exchanges by node
     planned: bool = True  # index arithmetic over all ranks
     digest: bool = False  # arguments are compared by a sum, not told to all
     blocks: bool = False  # images are cut along both axes
@@ -196,8 +195,6 @@ class CallTime:
 
     def messages(self) -> float:
         """Return how many messages each rank sends to other nodes in an exchange."""
-        if self.how.two_level:
-            return (self.nodes - 1) / self.machine.node
         return self.ranks - self.ranks / self.nodes
 
     def sent(self, nbytes: float) -> float:
@@ -206,18 +203,15 @@ class CallTime:
 
     def exchange(self, nbytes: float, run: float) -> None:
         """Let each rank send a part of so many bytes to every other one; `run` lie together."""
-        two_level, machine = self.how.two_level, self.machine
-        copies = 1.0 if self.nodes == 1 else 2.0 if two_level else 1 / self.nodes
+        machine, copies = self.machine, 1 / self.nodes
         seconds = machine.copied(copies * nbytes, run) if machine.node > 1 else 0.0
         self.together()
         if self.nodes == 1:
             seconds += machine.fixed.get("exchange", 0.0)
-        else:
+        else:  # what goes to other nodes is packed, and unpacked to new memory
             sent = self.sent(nbytes)
             seconds += self.network.latency + self.messages() * self.network.message
-            seconds += sent / self.share
-            if not two_level:  # then it is packed, and unpacked to new memory
-                seconds += sent / self.network.pack + machine.fresh(nbytes)
+            seconds += sent / self.share + sent / self.network.pack + machine.fresh(nbytes)
         self.spent[EXCHANGE] += seconds
 
     def broadcast(self, nbytes: float, ranks: int, inside: int) -> float:
@@ -327,9 +321,8 @@ def predicted(
     call = CallTime(machine, ranks, how)
     if ranks == 1:
         work = {"gemm": 2.0 * n**3, "conv2d": n * n}.get(operation, n)
-        call.link(
-            {"gemm": 12.0 * n * n, "sort": 8 * n, "fft": 16 * n, "conv2d": 8 * n * n}[operation]
-        )
+        moved = {"gemm": 12.0 * n * n, "sort": 8 * n, "fft": 16 * n, "conv2d": 8 * n * n}
+        call.link(moved[operation])
         call.compute("fft row" if operation == "fft" else operation, work)
         return call
     call.agree(operation)

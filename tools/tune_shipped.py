@@ -1,21 +1,31 @@
-"""Tune the problems with shipped entries, and print each winner beside the built-in configuration.
+"""Tune the problems with shipped entries, and merge the exports of several machines into these.
 
     python tools/tune_shipped.py [--device SPEC] [--only TEXT,TEXT...] [--time-limit SECONDS]
-        [--total SECONDS] [--export EXPORT.json]
+        [--total SECONDS] [--export EXPORT.json]         on each machine
+    python tools/tune_shipped.py --merge [EXPORT.json ...] [--dry-run]         here, in a checkout
 
-Of each problem the algorithm that ``auto`` takes is tuned. The most valuable problems come first,
-so that `--total` leaves out the least valuable. The export, which is rewritten after each, has the
-winners that are faster than the built-in configuration beyond noise, and records of their devices;
-`tools/merge_tuning.py` merges it into the shipped entries. Both times are from the finals, where
-they take turns. As with `oclab tune`, the user's database is used: set an empty `OCLAB_DATA_DIR`.
+Of each problem the algorithm that ``auto`` takes is tuned, and each winner is printed beside the
+built-in configuration. The most valuable problems come first, so that `--total` leaves out the
+least valuable. The export, which is rewritten after each, has the winners that are faster than the
+built-in configuration beyond noise, and records of their devices. Both times are from the finals,
+where they take turns. As with `oclab tune`, the user's database is used: set an empty
+`OCLAB_DATA_DIR`.
+
+`--merge` rewrites `opencl_lab/tuned/data/*.json`, a file for each operation: existing entries, then
+the exports in order; a later entry replaces an earlier one for the same algorithm, device, layout
+and size. What has no effect is left out, also of existing entries: of another version of the
+algorithm, not allowed, the built-in configuration, or of an algorithm that ``auto`` does not take
+for this problem on this device. Records of the devices are kept in
+`tests/data/shipped_devices.json`; exports by `oclab tuning export` need one there.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +33,18 @@ from typing import Any
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import OclabError
 from opencl_lab.core.paths import write_json
+from opencl_lab.core.records import sound_fields
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.presentation.table import number
-from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.registry import get_operation, operations
 from opencl_lab.lab.tuning.result import TuneResult
-from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.tuning.task import TuningTask, problem_with
 from opencl_lab.lab.tuning.tuner import SearchOptions, run_tuning
-from opencl_lab.tuned.entry import Entry, document, entry_of
+from opencl_lab.tuned.database import CHANGED
+from opencl_lab.tuned.entry import Entry, document, entry_of, parse
+from opencl_lab.tuned.storage import shipped_file
 
+RECORDS = Path(__file__).parents[1] / "tests" / "data" / "shipped_devices.json"
 Task = tuple[str, dict[str, Any]]
 """Operation, and options of the problem or fields that no option sets, such as `value_bytes`."""
 
@@ -173,15 +187,87 @@ def entry(result: TuneResult) -> Entry:
     return entry_of(*about, best.config, best.time_ms)
 
 
+def devices_of(records: Iterable[Mapping[str, Any]]) -> dict[str, Device]:
+    """Return devices by their keys."""
+    found = (Device(**sound_fields(Device, record)) for record in records)
+    return {device.key: device for device in found}
+
+
+def known_devices() -> dict[str, Device]:
+    """Return the devices of shipped entries."""
+    return devices_of(json.loads(RECORDS.read_text("utf-8"))["devices"])
+
+
+def refusal(entry: Entry, devices: Mapping[str, Device]) -> str | None:
+    """Return why an entry is not shipped, or None if it is."""
+    operation, device = operations()[entry.operation], devices.get(entry.device.key)
+    if entry.algorithm not in operation.solver.registry:
+        return "there is no such algorithm"
+    if device is None:
+        return "there is no record of its device"
+    algorithm = operation.algorithm(entry.algorithm).on(device.kind)
+    if entry.version != algorithm.version:
+        return CHANGED
+    problem = problem_with(operation, {**entry.layout, **entry.sizes})
+    chosen = operation.choose(problem, device).name
+    if chosen != entry.algorithm:
+        return f"auto takes {chosen}"
+    if algorithm.allowed(problem, device, entry.config) != entry.config:
+        return "the configuration is not allowed"
+    if entry.config == algorithm.default_config(problem, device):
+        return "it is the built-in configuration"
+    return None
+
+
+def merge(paths: Sequence[Path], dry_run: bool) -> None:
+    """Merge exports into the shipped entries, and say what was done."""
+    texts = [path.read_text("utf-8") for path in paths]
+    new, devices = [entry for text in texts for entry in parse(text)], known_devices()
+    for text in texts:
+        devices |= devices_of(json.loads(text).get("devices", ()))
+    unknown = sorted({entry.operation for entry in new} - set(operations()))
+    if unknown:
+        print(f"left out, no such operation: {', '.join(unknown)}")
+    used = set()
+    for operation in operations():
+        path = shipped_file(operation)
+        old = parse(path.read_text("utf-8"), shipped=True) if path.exists() else []
+        kept: dict[object, Entry] = {}
+        for entry in (*old, *new):
+            if entry.operation != operation:
+                continue
+            reason = refusal(entry, devices)
+            if reason is None:
+                kept[entry.identity] = entry
+                used.add(entry.device.key)
+            else:
+                about = f"{operation} by {entry.algorithm}, {entry.layout}, {entry.sizes}"
+                print(f"left out: {about}, {entry.device.name}: {reason}")
+        print(f"{path.name}: {len(old)} entries before, {len(kept)} now")
+        if kept and not dry_run:
+            write_json(path, document(kept.values()))
+        elif not dry_run:
+            path.unlink(missing_ok=True)
+    if not dry_run:
+        records = [devices[key].as_dict() for key in sorted(used)]
+        write_json(RECORDS, {"devices": records})
+
+
 def main() -> None:
-    """Tune everything on one device."""
+    """Tune everything on one device, or merge."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device")
     parser.add_argument("--only", default="", help="parts of 'OPERATION SIZES', with commas")
     parser.add_argument("--time-limit", type=float, default=20.0, help="seconds for each problem")
     parser.add_argument("--total", type=float, default=math.inf, help="seconds for all together")
     parser.add_argument("--export", type=Path, help="where the winners that gain go")
+    merging = parser.add_argument_group("merging")
+    merging.add_argument("--merge", nargs="*", type=Path, metavar="EXPORT.json")
+    merging.add_argument("--dry-run", action="store_true", help="say what would be done")
     arguments = parser.parse_args()
+    if arguments.merge is not None:
+        merge(arguments.merge, arguments.dry_run)
+        return
     device, begin = select_device(arguments.device), time.monotonic()
     print(f"{device}, {time.strftime('%Y-%m-%d')}", flush=True)
     winners: list[Entry] = []

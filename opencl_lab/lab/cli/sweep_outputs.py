@@ -13,17 +13,9 @@ from opencl_lab.lab.cli.common import document, settings
 from opencl_lab.lab.cli.results import print_and_write, write_json, write_results, write_text
 from opencl_lab.lab.engine.crossings import Crossover, crossovers
 from opencl_lab.lab.engine.row import Measurement, Series
-from opencl_lab.lab.engine.speedups import with_base
 from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.measuring.roofline import stored_peaks
-from opencl_lab.lab.presentation.plots import (
-    plot_efficiency,
-    plot_speedup,
-    plot_throughput,
-    plot_times,
-    share_of_worker,
-)
-from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.lab.presentation.plots import no_roofline, plots_of_sizes
 from opencl_lab.lab.presentation.table import (
     OPTIONAL_COLUMNS,
     comparison_table,
@@ -118,27 +110,13 @@ class SweepOutputs:
 
     def draw(self) -> dict[str, Callable[[Path], None]]:
         """Return functions that draw the plots, and print why one is missing."""
-        name, title = self.sweep.chosen.size_option, self.title
-        series = self.series
-        time, speedup, efficiency, throughput, roofline = PLOT_FILES
-        plots: dict[str, Callable[[Path], None]] = {
-            time: lambda path: plot_times(path, series, name, title),
-            throughput: lambda path: plot_throughput(path, series, name, title),
-        }
-        shown, bases = with_base(series)
-        if bases:
-            over = ", ".join(bases)
-            plots[speedup] = lambda path: plot_speedup(path, shown, name, over, title)
-        else:
-            settings().say(f"no {speedup}: there is nothing to compare with")
-        rows = [row for _, items in series for row in items]
-        if any(map(share_of_worker, rows)):
-            base = ", ".join(dict.fromkeys(row.baseline for row in rows if row.speedup))
-            plots[efficiency] = lambda path: plot_efficiency(path, series, name, base, title)
         peaks = stored_peaks(self.sweep.selection.device)
-        reason = no_roofline(series, peaks)
-        if reason or peaks is None:
-            settings().say(f"no {roofline}: {reason}")
-        else:
-            plots[roofline] = lambda path: plot_roofline(path, series, name, title, peaks)
+        plots = {
+            f"{plot.kind}.png": partial(plot.draw, title=self.title)
+            for plot in plots_of_sizes(self.series, self.sweep.chosen.size_option, peaks)
+        }
+        if "speedup.png" not in plots:
+            settings().say("no speedup.png: there is nothing to compare with")
+        if reason := no_roofline(self.series, peaks):
+            settings().say(f"no roofline.png: {reason}")
         return {file: plots[file] for file in PLOT_FILES if file in plots}

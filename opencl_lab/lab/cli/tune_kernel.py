@@ -21,8 +21,7 @@ from opencl_lab.lab.cli.values import pairs, parameter_values
 from opencl_lab.lab.files import FORMATS, read_array, split_part
 from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.lab.tuning.kernel_file import kernel_file
-from opencl_lab.lab.tuning.kernel_text import KernelText
-from opencl_lab.lab.tuning.signature import Argument
+from opencl_lab.lab.tuning.kernel_text import Argument, KernelText
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import make_task
 

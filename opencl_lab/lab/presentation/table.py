@@ -1,9 +1,8 @@
-"""Tables of all kinds: a model of cells, shown in terminals, notebooks, files and pages."""
+"""Tables of all kinds: a model of cells, shown in terminals, files and pages."""
 
 from __future__ import annotations
 
 import csv
-import html
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -262,7 +261,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
 
 
 class Measurements(list[Measurement]):
-    """Measured rows: a list that prints as a table with a title, also in notebooks."""
+    """Measured rows: a list that prints as a table with a title."""
 
     def __init__(self, rows: Iterable[Measurement] = (), title: str = ""):
         super().__init__(rows)
@@ -270,19 +269,6 @@ class Measurements(list[Measurement]):
 
     def __repr__(self) -> str:
         return table_text(comparison_table(self, self.title)).rstrip()
-
-    def _repr_html_(self) -> str:
-        """Return the table as notebooks show it."""
-        made = measured_table(self)
-        lines = [_html_line("th", made.heads)]
-        lines += [_html_line("td", (cell.text or "-" for cell in row)) for row in made.rows]
-        caption, body = html.escape(self.title), "\n".join(lines)
-        below = f"<p>{html.escape(made.caption)}</p>" if made.caption else ""
-        return f"<table>\n<caption>{caption}</caption>\n{body}\n</table>{below}"
-
-
-def _html_line(tag: str, cells: Iterable[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
 def _kernels_above_total(row: Measurement) -> bool:

@@ -51,32 +51,7 @@ class Library:
     the measured OpenCL device. Other libraries on a device use CUDA."""
 
     def load(self) -> Any:
-        """Return the module; None if it or its device is missing."""
-        try:
-            return self._imported()
-        except ReferenceUnavailable:
-            return None
-
-    def missing(self) -> str | None:
-        """Return why it or its device is missing; None if it is not."""
-        try:
-            self._imported()
-        except ReferenceUnavailable as error:
-            return str(error)
-        return None
-
-    def open(self, device: Any) -> Any:
-        """Return the first argument of a `Call` on data of the given OpenCL device."""
-        if self.opens is None and self.side == "device" and device.compute_capability is None:
-            raise ReferenceUnavailable("it works on CUDA devices only")
-        return self.reach(device)
-
-    def reach(self, device: Any) -> Any:
-        """Return the first argument of a `Call` on its device: a CUDA device, or the given one."""
-        module = self._imported()
-        return module if self.opens is None else self.opens(device)
-
-    def _imported(self) -> Any:
+        """Return the module; `ReferenceUnavailable` says why it or its device is missing."""
         package, _, _ = self.module.partition(".")
         reason = (self.absent or needs(package, self.package or self.name))()
         if reason is not None:
@@ -89,6 +64,25 @@ class Library:
         if not ready:
             raise ReferenceUnavailable("it finds no CUDA device")
         return module
+
+    def missing(self) -> str | None:
+        """Return why it or its device is missing; None if it is not."""
+        try:
+            self.load()
+        except ReferenceUnavailable as error:
+            return str(error)
+        return None
+
+    def open(self, device: Any) -> Any:
+        """Return the first argument of a `Call` on data of the given OpenCL device."""
+        if self.opens is None and self.side == "device" and device.compute_capability is None:
+            raise ReferenceUnavailable("it works on CUDA devices only")
+        return self.reach(device)
+
+    def reach(self, device: Any) -> Any:
+        """Return the first argument of a `Call` on its device: a CUDA device, or the given one."""
+        module = self.load()
+        return module if self.opens is None else self.opens(device)
 
 
 def _first_line(error: Exception) -> str:
@@ -287,5 +281,4 @@ def from_host(calls: Calls, peer: str) -> PeerReference:
 def libraries(cuda: bool) -> list[tuple[Library, Any]]:
     """Return the libraries that are installed; those on a CUDA device only if `cuda`."""
     wanted = [item for item in LIBRARIES if item.side == "host" or (cuda and item.opens is None)]
-    found = ((item, item.load()) for item in wanted)
-    return [(item, module) for item, module in found if module is not None]
+    return [(item, item.load()) for item in wanted if item.missing() is None]

@@ -41,6 +41,17 @@ def is_search(results: Results) -> bool:
     return isinstance(results.content.get("evaluations"), list)
 
 
+def gaps_of(content: Mapping[str, Any]) -> list[str]:
+    """Return why a study ended early, and the missing points, a sentence for each part."""
+    stopped = content.get("stopped")
+    ended = [f"{stopped[:1].upper()}{stopped[1:]}."] if stopped and isinstance(stopped, str) else []
+    points: dict[str, list[str]] = {}
+    for point in objects(content.get("missing")):
+        where = ", ".join(f"{name}={value}" for name, value in point.items() if name != "part")
+        points.setdefault(str(point.get("part")), []).append(where)
+    return ended + [f"Not measured: {part} at {'; '.join(x)}." for part, x in points.items()]
+
+
 def source_of(results: Results, folder: Path) -> str:
     """Return the path of a document relative to the folder."""
     if results.path == folder:

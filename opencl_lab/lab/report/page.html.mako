@@ -178,18 +178,15 @@ ${content(section, "h3")}
 % endfor
 <section aria-labelledby="environment">
 <h2 id="environment">Environment</h2>
-% for machine in machines:
+% for machine, facts in machines.items():
 % if len(machines) > 1:
-<h3>${machine.name}</h3>
+<h3>${machine}</h3>
 % endif
 <dl class="facts">
-% for name, value in machine.facts.items():
+% for name, value in facts.items():
 <div><dt>${name}</dt><dd>${value}</dd></div>
 % endfor
 </dl>
-% if len(machine.runs.rows) > 1:
-${grid(machine.runs, f"runs on {machine.name}")}
-% endif
 % endfor
 </section>
 % if skipped:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
@@ -20,10 +18,10 @@ from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.presentation.conditions import facts_of
-from opencl_lab.lab.presentation.table import Cell, CellTable
 from opencl_lab.lab.report.documents import (
     calls_of,
     command_of,
+    gaps_of,
     is_comparison,
     is_search,
     objects,
@@ -57,15 +55,6 @@ class Chapter:
     device: str  # only on a page about several devices
 
 
-@dataclass(frozen=True)
-class MachineSeen:
-    """A machine: its name, what all runs on it recorded alike, and what not."""
-
-    name: str
-    facts: Mapping[str, str]
-    runs: CellTable
-
-
 def page_of(
     documents: Sequence[Results],
     skipped: Sequence[str],
@@ -92,9 +81,7 @@ def page_of(
             "title": f"Results in {folder.resolve().name or folder}",
             "lead": _lead(documents, chapters),
             "chapters": chapters,
-            "machines": machines_of(
-                [(source_of(x, folder), x) for x in documents if not is_comparison(x)]
-            ),
+            "machines": machines_of([x for x in documents if not is_comparison(x)]),
             "skipped": skipped,
             "commands": [*filter(None, again), shlex.join(command)],
             "version": __version__,
@@ -130,7 +117,8 @@ def _chapter(results: Results, folder: Path, anchor: str, several: bool) -> Chap
         title = f"Study {title}" + (f" ({scale})" if isinstance(scale, str) else "")
     elif len(sections) == 1:
         title, subtitle = sections[0].title, sections[0].subtitle
-    warnings = _incomplete(content)
+    ended_early = content.get("complete") is False
+    warnings = [" ".join([INCOMPLETE, *gaps_of(content)])] * ended_early
     if busy := _busy(results):
         warnings.append(f"During the measurement: {busy}")
     answers = [
@@ -145,22 +133,6 @@ def _chapter(results: Results, folder: Path, anchor: str, several: bool) -> Chap
     )
 
 
-def _incomplete(content: Mapping[str, Any]) -> list[str]:
-    """Return a warning if a run ended early; for a study also why, and what is missing."""
-    if content.get("complete") is not False:
-        return []
-    sentences = [INCOMPLETE]
-    stopped = content.get("stopped")
-    if content.get("study") and isinstance(stopped, str) and stopped:
-        sentences.append(f"{stopped[:1].upper()}{stopped[1:]}.")
-    points: dict[str, list[str]] = {}
-    for point in objects(content.get("missing")):
-        where = ", ".join(f"{name}={value}" for name, value in point.items() if name != "part")
-        points.setdefault(str(point.get("part")), []).append(where)
-    sentences += [f"Not measured: {part} at {'; '.join(where)}." for part, where in points.items()]
-    return [" ".join(sentences)]
-
-
 def _device_of(results: Results) -> str:
     """Return the name of the device of a document; empty if none is recorded."""
     return str(results.device.get("name") or "")
@@ -171,27 +143,19 @@ def _busy(results: Results) -> str:
     return str(results.mapping("environment").get("busy") or "")
 
 
-def machines_of(documents: Sequence[tuple[str, Results]]) -> list[MachineSeen]:
-    """Return the machines of named documents, with a row for each run if they differ."""
-    groups: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
-    names: dict[tuple[str, str], str] = {}
-    for source, results in documents:
+def machines_of(documents: Sequence[Results]) -> dict[str, dict[str, str]]:
+    """Return the facts of each machine by its name; where its runs differ, all that they say."""
+    found: dict[str, dict[str, dict[str, None]]] = {}
+    for results in documents:
         facts = facts_of(results)
-        key = facts.get("device name", ""), facts.get("cpu", "")
-        groups.setdefault(key, {})[source] = facts  # several studies of one document are one run
-        names.setdefault(key, _device_of(results) or "Unknown machine")
-    found = []
-    for key, runs in groups.items():
-        labels = dict.fromkeys(label for facts in runs.values() for label in facts)
-        differing = [x for x in labels if len({facts.get(x) for facts in runs.values()}) > 1]
-        alike = {k: v for k, v in next(iter(runs.values())).items() if k not in differing}
-        columns: dict[str, Callable[[str], Cell]] = {"document": Cell}
-        columns |= {
-            label: partial(lambda label, runs, name: Cell(runs[name].get(label, "")), label, runs)
-            for label in differing
-        }
-        found.append(MachineSeen(names[key], alike, CellTable.of(list(runs), columns)))
-    return found
+        names = _device_of(results) or "Unknown machine", facts.get("cpu", "")
+        machine = found.setdefault(", ".join(filter(None, names)), {})
+        for label, value in facts.items():
+            machine.setdefault(label, {})[value] = None
+    return {
+        name: {label: "; ".join(values) for label, values in machine.items()}
+        for name, machine in found.items()
+    }
 
 
 def _order(results: Results) -> tuple[bool, str]:

@@ -13,17 +13,9 @@ from typing import Any
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.crossings import crossovers, verdict
 from opencl_lab.lab.engine.row import Measurement, Series, Side
-from opencl_lab.lab.engine.speedups import ONE_WORKER, by_workers, over_ranks, with_base
+from opencl_lab.lab.engine.speedups import with_base
 from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.presentation.plots import (
-    plot_comparison,
-    plot_efficiency,
-    plot_ranks,
-    plot_speedup,
-    plot_throughput,
-    plot_times,
-)
-from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.lab.presentation.plots import plot_comparison, plots_of_sizes, plots_of_workers
 from opencl_lab.lab.presentation.table import (
     Cell,
     CellTable,
@@ -230,66 +222,45 @@ def table_of(sweep: ReportedSweep) -> CellTable:
 # ------------------------------------------------------------------------------------- plots
 
 
-def picture_of(caption: str, draw: Callable[..., None], **given: Any) -> Picture:
-    """Return what `draw` draws as an image."""
+def picture_of(caption: str, draw: Callable[..., None]) -> Picture:
+    """Return what `draw` draws, without a title, as an image."""
     written = BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its fonts lack letters; browsers do not
-        draw(written, **given)
+        draw(written, title="")
     text = base64.b64encode(written.getvalue()).decode("ascii")
     return Picture(f"data:image/svg+xml;base64,{text}", caption)
 
 
 def figures_of(sweep: ReportedSweep, peaks: Peaks | None) -> list[Picture]:
     """Draw a sweep; for a single problem, a bar for each implementation."""
-    series, bases = with_base(sweep.series)
+    series = with_base(sweep.series)[0]
     rows = [row for _, items in series for row in items]
     if not any(row.total_ms and row.total_ms.max > 0 for row in rows):
         return []
     if not sweep.varied:
         timed = sorted((row for row in rows if row.total_ms is not None), key=_milliseconds)
         text = f"Total time of a call{_of_many(MOST_BARS, len(timed), 'rows')}"
-        bars = picture_of(text, plot_comparison, rows=timed[:MOST_BARS], title="")
-        return [bars, *_of_ranks(rows, "")]
+        bars = picture_of(text, partial(plot_comparison, rows=timed[:MOST_BARS]))
+        return [bars, *_at_one_size(rows, "")]
     names = by_speed(series)
     remark = _of_many(MOST_LINES, len(names), "implementations")
     if remark:
         shown = set(names[:MOST_LINES])
         series = [(n, [row for row in x if row.implementation in shown]) for n, x in series]
-    over: dict[str, Any] = {"series": series, "size_name": sweep.axis, "title": ""}
-    drawn = [picture_of(f"Total time of a call{remark}", plot_times, **over)]
-    if any(row.speedup for row in rows):
-        base = ", ".join(bases)
-        drawn.append(
-            picture_of(f"Speed-up over {base}{remark}", plot_speedup, **over, baseline=base)
-        )
-    if any(row.throughput for row in rows):
-        drawn.append(picture_of(f"Throughput, by the total time{remark}", plot_throughput, **over))
-    if peaks is not None and not no_roofline(series, peaks):
-        text = f"Roofline: what the measured peaks of the device allow{remark}"
-        drawn.append(picture_of(text, plot_roofline, **over, peaks=peaks))
+    drawn = [
+        picture_of(f"{plot.caption}{remark}", plot.draw)
+        for plot in plots_of_sizes(series, sweep.axis, peaks)
+        if plot.kind != "efficiency"
+    ]
     size, last = series[-1]
-    where = f"{sweep.axis} = {size:,}"
-    return [*drawn, *_of_workers(last, where), *_of_ranks(last, f", {where}")]
+    return [*drawn, *_at_one_size(last, f", {sweep.axis} = {size:,}")]
 
 
 def _of_many(most: int, count: int, what: str) -> str:
     return f" (the {most} fastest of {count:,} {what})" if count > most else ""
 
 
-def _of_workers(rows: Sequence[Measurement], where: str) -> list[Picture]:
-    """Draw speed-up and efficiency by workers at one size, if a row has several workers."""
-    series = by_workers(rows)
-    over: dict[str, Any] = {"series": series, "size_name": "workers", "title": ""}
-    plots = {"Speed-up": plot_speedup, "Efficiency": plot_efficiency} if series else {}
-    return [
-        picture_of(f"{name} by threads or ranks, {where}", draw, **over, baseline=ONE_WORKER)
-        for name, draw in plots.items()
-    ]
-
-
-def _of_ranks(rows: Sequence[Measurement], where: str) -> list[Picture]:
-    """Draw where the time of rows over ranks goes, if there are several."""
-    found = over_ranks(rows)
-    caption = f"Where the time goes{where}"
-    return [picture_of(caption, plot_ranks, rows=found, title="")] * (len(found) > 1)
+def _at_one_size(rows: Sequence[Measurement], where: str) -> list[Picture]:
+    """Draw what there is by workers, and where the time of rows over ranks goes."""
+    return [picture_of(f"{plot.caption}{where}", plot.draw) for plot in plots_of_workers(rows)]

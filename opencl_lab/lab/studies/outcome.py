@@ -11,21 +11,13 @@ from typing import Any, TypeAlias
 from rich.table import Table
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.engine.row import Measurement, first_failure
-from opencl_lab.lab.engine.speedups import ONE_WORKER, by_workers, over_ranks, with_base
-from opencl_lab.lab.engine.stored import Results
-from opencl_lab.lab.presentation.plots import (
-    plot_ranks,
-    plot_speedup,
-    plot_throughput,
-    plot_times,
-)
+from opencl_lab.lab.presentation.plots import plots_of_sizes, plots_of_workers
 from opencl_lab.lab.presentation.table import comparison_table
-from opencl_lab.lab.studies.catalogue import STUDIES
-from opencl_lab.lab.studies.descriptor import SCALES, PartResult, Study, StudyPart, StudyPoint
+from opencl_lab.lab.report.documents import gaps_of
+from opencl_lab.lab.studies.descriptor import PartResult, Study, StudyPart, StudyPoint
 
 INTERRUPTED = "it was interrupted"
 PLOTS = ("time", "speedup", "throughput", "workers", "ranks")
@@ -98,14 +90,11 @@ class StudyOutcome:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of the JSON document, without the device."""
-        missing = self.missing
         return {
             "study": self.study.name,
             "scale": self.scale,
             "seed": self.seed,
-            "complete": not missing,
-            "stopped": self.stopped if missing else "",
-            "missing": [{"part": part.name, **point.options} for part, point in missing],
+            **self._ending,
             "seconds": round(self.seconds, 3),
             "answers": [{"question": text, "answer": answer} for text, answer in self.answers],
             "notes": self.notes,
@@ -139,42 +128,14 @@ class StudyOutcome:
     @property
     def gaps(self) -> list[str]:
         """Why the study ended early, and the missing points, a sentence for each part."""
-        if not self.missing:
-            return []
-        ended = [f"{self.stopped[:1].upper()}{self.stopped[1:]}."] if self.stopped else []
-        points: dict[str, list[str]] = {}
-        for part, point in self.missing:
-            points.setdefault(part.name, []).append(str(point))
-        return ended + [
-            f"Not measured: {name} at {'; '.join(where)}." for name, where in points.items()
-        ]
+        return gaps_of(self._ending)
 
-
-def stored_outcome(results: Results) -> StudyOutcome:
-    """Return the outcome in a document of `oclab study`; its questions are answered again.
-
-    Points that the study no longer has are left out, and new ones are missing. InvalidProblem is
-    raised for another document.
-    """
-    content, known = results.content, results.device
-    study = STUDIES.get(str(content.get("study")))
-    if results.command != "study" or study is None or content.get("scale") not in SCALES:
-        raise InvalidProblem(f"{results.path} is no document of a study")
-    more = {name: str(known[name]) for name in ("platform", "driver")}
-    device = Device(known["name"], known["kind"], **more)  # type: ignore[arg-type]
-    parts = []
-    for part in study.parts_on(device):
-        found = PartResult(part)
-        for point in part.points_at(content["scale"]):
-            wanted = {"part": part.name, **point.options}.items()
-            rows = [row.measurement for row in results.rows if wanted <= row.leading.items()]
-            found.rows += [(point, rows)] * bool(rows)
-        parts += [found] * bool(found.rows)
-    for found in parts[:1]:
-        found.notes += map(str, content.get("notes") or ())
-    seed, seconds = content.get("seed") or 0, content.get("seconds") or 0.0
-    stopped = content.get("stopped") or ""
-    return StudyOutcome(study, content["scale"], seed, device, parts, seconds, stopped)
+    @property
+    def _ending(self) -> dict[str, Any]:
+        """How the study ended, as documents have it."""
+        missing = [{"part": part.name, **point.options} for part, point in self.missing]
+        stopped = self.stopped if missing else ""
+        return {"complete": not missing, "stopped": stopped, "missing": missing}
 
 
 def _plots_of(result: PartResult, title: str) -> Iterator[tuple[str, Draw]]:
@@ -182,22 +143,21 @@ def _plots_of(result: PartResult, title: str) -> Iterator[tuple[str, Draw]]:
 
     Throughput replaces the speed-up if the baseline was not measured.
     """
-    part, series = result.part, result.series
-    if part.ranks:
-        measured = [(point, over_ranks(rows)) for point, rows in result.rows]
-        for point, ranks in [item for item in measured if item[1]][-1:]:
-            yield "ranks", partial(plot_ranks, rows=ranks, title=f"{title}, {point}")
-        return
-    over: dict[str, Any] = {"series": series, "size_name": part.axis, "title": title}
-    yield "time", partial(plot_times, **over)
-    if any(row.speedup for _, rows in series for row in rows):
-        yield "speedup", partial(plot_speedup, **over, baseline=", ".join(with_base(series)[1]))
-    else:
-        yield "throughput", partial(plot_throughput, **over)
-    several = [(point, found) for point, rows in result.rows if (found := by_workers(rows))]
-    for point, workers in several[-1:]:
-        over = {"series": workers, "size_name": "workers", "title": f"{title}, {point}"}
-        yield "workers", partial(plot_speedup, **over, baseline=ONE_WORKER)
+    if not result.part.ranks:
+        compared = any(row.speedup for _, rows in result.rows for row in rows)
+        shown = ("time", "speedup" if compared else "throughput")
+        for kind, _, draw in plots_of_sizes(result.series, result.part.axis):
+            if kind in shown:
+                yield kind, partial(draw, title=title)
+    wanted = "ranks" if result.part.ranks else "workers"
+    by_workers = [
+        (point, plot.draw)
+        for point, rows in result.rows
+        for plot in plots_of_workers(rows)
+        if plot.kind == wanted
+    ]
+    for point, draw in by_workers[-1:]:
+        yield wanted, partial(draw, title=f"{title}, {point}")
 
 
 def plot_names(study: Study) -> list[str]:

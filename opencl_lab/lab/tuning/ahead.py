@@ -87,7 +87,7 @@ class Ahead:
         self._closed = False
         self._threads: list[threading.Thread] = []
         self._working = 0  # threads that have a builder or may still start one
-        self._up = 0  # threads whose builder has started
+        self._up: set[Worker] = set()  # builders that have started
         self._queued: list[Build] = []
         self._best: list[Build] = []
         self._building: set[Build] = set()
@@ -225,9 +225,7 @@ class Ahead:
         process: Worker | None = None
         try:
             while True:
-                if process is None:
-                    process = self._new_process()
-                    self._count_up(1 if process is not None else 0)
+                process = process or self._new_process()
                 item = self._next() if process is not None else None
                 if item is None or process is None:
                     return
@@ -235,7 +233,6 @@ class Ahead:
                 if answer.refusal == "timeout" or answer is CRASHED:
                     self._end(process)
                     process = None
-                    self._count_up(-1)
                 with self._lock:
                     self._building.discard(item)
                     self._answers[item] = answer
@@ -243,14 +240,9 @@ class Ahead:
         finally:
             if process is not None:
                 self._end(process)
-                self._count_up(-1)
             with self._lock:
                 self._working -= 1
                 self._change.notify_all()
-
-    def _count_up(self, more: int) -> None:
-        with self._lock:
-            self._up += more
 
     def _next(self) -> Build | None:
         """Wait for a configuration to build; None at the end."""
@@ -276,6 +268,8 @@ class Ahead:
             return None
         try:
             process.answer(time.monotonic() + HOST_SECONDS)
+            with self._lock:
+                self._up.add(process)
             return process
         except TimeoutError:
             reason = f"no answer within {HOST_SECONDS:g} s"
@@ -291,6 +285,7 @@ class Ahead:
     def _end(self, process: Worker) -> None:
         with self._lock:
             self._processes.discard(process)
+            self._up.discard(process)
         process.kill()
 
     def _build(self, process: Worker, config: Config, whole: bool) -> Built:

@@ -88,7 +88,7 @@ class Finals:
                 left = search.limits.left - kept
                 if not unproved or left <= 0:
                     break
-                chosen = sandbox.choose(unproved, left, whole=True)
+                chosen = sandbox.ahead.choose(unproved, left, whole=True)
                 if sandbox.ahead.complete(chosen) or unproved == best:
                     search.prove(chosen)
         sandbox.ahead.want([])

@@ -11,7 +11,7 @@ import numpy as np
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Buffer
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.tuning.signature import Argument, Signature
+from opencl_lab.lab.tuning.kernel_text import Argument, Signature
 from opencl_lab.runtime.arrays import native
 
 

@@ -1,6 +1,6 @@
 """Tuning a kernel in a file, described by plain data: parameters, arguments, launch sizes.
 
-The arguments are read from the kernel's source (`opencl_lab.lab.tuning.signature`).
+The arguments are read from the kernel's source (`opencl_lab.lab.tuning.kernel_text`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.lab.tuning.kernel_arguments import BoundArguments, bind_arguments, expected_for
 from opencl_lab.lab.tuning.kernel_results import compare_outputs, first_results
-from opencl_lab.lab.tuning.kernel_text import KernelText
-from opencl_lab.lab.tuning.signature import Signature
+from opencl_lab.lab.tuning.kernel_text import KernelText, Signature
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Algorithm, Problem, Solver
 

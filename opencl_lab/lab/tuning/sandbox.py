@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 import time
-from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -89,21 +88,12 @@ class Sandbox:
         self._builds: list[float] = []
         self.restarts = 0
         self.ahead = Ahead(
-            _opening("opencl_lab.lab.tuning.builder:AheadBuilder", task),
+            _opening("opencl_lab.lab.tuning.trial:AheadBuilder", task),
             builders_for(task.device) if builders is None else builders,
             alternate=task.device.kind == "cpu",
             timeout=self._timeout,
             longest=self._longest,
         )
-
-    def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
-        """Return which of these to evaluate now: one that is built; others are built meanwhile."""
-        return self.ahead.choose(configs, seconds, whole)
-
-    @property
-    def built_ahead(self) -> int:
-        """Number of configurations that builders have built, or failed to build."""
-        return self.ahead.built
 
     def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
         """Check and time a configuration; None if the time limit of the search ran out."""

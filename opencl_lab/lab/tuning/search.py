@@ -91,7 +91,7 @@ class Search(Exploration[Config, Evaluation]):
         if self.limits.budget is not None:  # do not build more than the budget allows
             points = points[: self.limits.budget - len(self.seen)]
         left = self._left_to_search()
-        return self.sandbox.choose(points, left) if left > 0 else first
+        return self.sandbox.ahead.choose(points, left) if left > 0 else first
 
     def prove(self, config: Config) -> None:
         """Check a configuration with all check cases."""
@@ -219,7 +219,7 @@ class Search(Exploration[Config, Evaluation]):
                 max(limits.left, 0.0) if math.isfinite(limits.left) else None,
                 tuple(self.notes),
                 self.per_minute(),
-                self.sandbox.built_ahead,
+                self.sandbox.ahead.built,
             )
         )
 

@@ -1,21 +1,30 @@
-"""Evaluation of configurations on the device: build, check, time. Runs in the worker."""
+"""Configurations on the device: checked and timed in the worker, built ahead in builders.
+
+The driver caches builds on disk, where the worker finds those of builders, which time and check
+nothing: only the compiler or a limit of the device may refuse a configuration there.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.plan import Launch
 from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.row import Status
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.measuring.timing_sanity import implausible, unaccounted
-from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.evaluation import Built, Evaluation
 from opencl_lab.lab.tuning.stage import Stage, verdict
 from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.ops.solver import Problem
 from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import Execution
+from opencl_lab.runtime.session import session_of
 
 HOPELESS = 3.0  # ratio to the best time from which one run is enough
 NEAR = 1.3
@@ -24,6 +33,8 @@ LEAST_RUNS, MOST_RUNS = 3, 25
 LONG_MS = 1000.0
 ENOUGH_MS = 100.0
 FINAL_RUNS, FINAL_MS = 10, 50.0
+SMALL_GRID = 65_535
+"""Number of groups in a dimension up to which PoCL compiles another version of a kernel."""
 
 
 class Evaluator:
@@ -175,14 +186,13 @@ class Evaluator:
     def _once(self, executable: Executable) -> tuple[float, float]:
         """Return the times of one run in milliseconds, by its events and by the host's clock."""
         self._timed.restore()
-        begin = time.perf_counter()
-        execution = self._timed.run(executable)
-        host = _since(begin)
+        done: list[Execution] = []
+        host = 1e3 * back_to_back(lambda: done.append(self._timed.run(executable)), 1)[1]
         if host > LONG_MS:  # the next run gets a timeout of its own
             self._say("timing")
         if not self._task.device.capabilities.event_timing:
             return host, host
-        kernel = execution.kernel_ms
+        kernel = done[0].kernel_ms
         _refuse(implausible(kernel, host_ms=host))
         return kernel, host
 
@@ -194,3 +204,74 @@ def _refuse(reason: str | None) -> None:
 
 def _since(begin: float) -> float:
     return (time.perf_counter() - begin) * 1e3
+
+
+# ------------------------------------------------------------------------- in a builder
+
+
+class AheadBuilder:
+    """Builds the programs that an `Evaluator` will need, and reports each phase before it begins.
+
+    On CPUs it also launches them, since drivers for CPUs compile a kernel at its first launch with
+    a group size. On other devices launches would disturb the measurements of the worker.
+    """
+
+    def __init__(self, task: TuningTask, say: Callable[[str], None]):
+        self._task = task = task.here()
+        self._say = say
+        self._queue = task.device.queue(profiling=True)
+        self._launches = task.device.kind == "cpu"
+        self._stages: dict[Problem, Stage] = {}
+
+    def build(self, config: Config, whole: bool) -> Built:
+        """Build for the first check case, or for all if `whole`."""
+        begin = time.perf_counter()
+        refusal: Status | None = None
+        reason = ""
+        try:
+            self._say("building")
+            cases = self._task.check_problems if whole else self._task.check_problems[:1]
+            if self._launches:
+                self._launch(config, cases)
+            else:
+                self._build(config, cases)
+        except Exception as error:
+            status, reason = verdict(error)
+            if status != "runtime":  # the measuring worker sees whether that happens again
+                refusal = status
+        return Built(_since(begin), refusal, reason)
+
+    def _build(self, config: Config, cases: Sequence[Problem]) -> None:
+        session = session_of(self._queue)
+        for problem in (*cases, self._task.problem):
+            launches = self._task.plan(config, problem).launches
+            for program, launch in zip(session.programs(launches), launches, strict=True):
+                session.kernel(program, launch)
+
+    def _launch(self, config: Config, cases: Sequence[Problem]) -> None:
+        known: list[tuple[object, ...]] = []
+        for problem in (*cases, self._task.problem):  # the largest last, as it is rarely needed
+            launches = self._task.plan(config, problem).launches
+            if all(_compiled(launch) in known for launch in launches):
+                continue
+            self._say("building")
+            executable = self._stage(problem).build(config)
+            self._say("launching")
+            self._stage(problem).restore()
+            self._stage(problem).run(executable)
+            known += [_compiled(launch) for launch in launches]
+
+    def _stage(self, problem: Problem) -> Stage:
+        if problem not in self._stages:
+            self._stages[problem] = Stage(self._task, problem, self._task.built_in, self._queue)
+        return self._stages[problem]
+
+
+def _compiled(launch: Launch) -> tuple[object, ...]:
+    """Return what the compilation of a kernel at its launch depends on."""
+    groups = zip(launch.global_size, launch.local_size, strict=True)
+    small = all(items // local < SMALL_GRID for items, local in groups)
+    return (
+        *(launch.template, launch.kernel, dict(launch.params), launch.options),
+        *(launch.local_size, small),
+    )

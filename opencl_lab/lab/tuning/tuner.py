@@ -147,7 +147,7 @@ def run_tuning(
         restarts=max(0, answers.restarts - 1),
         stored=stored,
         notes=tuple(search.notes),
-        built_ahead=answers.built_ahead,
+        built_ahead=answers.ahead.built,
         per_minute=search.per_minute(),
     )
 
