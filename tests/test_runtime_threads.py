@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import partial
@@ -192,6 +193,44 @@ def test_daemon_threads_that_call_when_the_process_ends():
     command = [sys.executable, "-W", "ignore", "-c", AT_THE_END]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\nFalse [1 2 3]\n", "")
+
+
+INTERRUPTED_WHILE_IT_DELETES = """
+import os, signal, sys, time
+from opencl_lab.core.early import command
+
+class Deleted:
+    def __del__(self):
+        if command.told is not None:
+            raise ValueError("something else")
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            pass
+
+command.raises = True
+try:
+    Deleted()
+    time.sleep(20)
+except KeyboardInterrupt:
+    print("interrupted")
+Deleted()
+"""
+
+
+def test_an_interrupt_while_an_object_is_deleted_is_not_lost(tmp_path):
+    command = tmp_path / "oclab"  # the command line has handlers of its own
+    command.write_text(INTERRUPTED_WHILE_IT_DELETES)
+    search = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=search,
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n")
+    assert "KeyboardInterrupt" not in done.stderr and "ValueError: something else" in done.stderr
 
 
 IN_A_SUBINTERPRETER = """
