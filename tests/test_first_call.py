@@ -12,10 +12,10 @@ import opencl_lab as ol
 from opencl_lab.core.errors import BuildError
 from opencl_lab.core.plan import Launch
 from opencl_lab.core.template import Source
+from opencl_lab.drivers import declarations
+from opencl_lab.drivers.declarations import with_declarations
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.lab.ops.dft.operation import DFT
-from opencl_lab.runtime import declarations
-from opencl_lab.runtime.declarations import with_declarations
 from opencl_lab.runtime.session import Session, session_of
 
 POCL = "OpenCL 3.0 PoCL 3.0-rc2  Linux"

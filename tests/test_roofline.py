@@ -27,8 +27,8 @@ from opencl_lab.lab.measuring.roofline import (
 )
 from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.symptoms import kernels
-from opencl_lab.symptoms.kernels import Wrong
+from opencl_lab.selftest import kernels
+from opencl_lab.selftest.kernels import Wrong
 
 PEAKS = Peaks(flops32=8e12, flops64=4e12, copy_bytes=1e11, cached_bytes=5e11)
 
@@ -223,20 +223,20 @@ def test_a_race_ends_with_the_fastest_of_those_that_work(device, monkeypatch):
         raise Wrong("planted")
 
     *steps, last = throughput.race(device, "FLOP/s", candidates)
-    tried = dict.fromkeys(step["trying"] for step in steps)
+    tried = dict.fromkeys(step.trying for step in steps)
     assert list(tried) == [f"{n} chains of float4" for n in (1, 4, 2)]
-    first, second = steps[0], next(step for step in steps if "value" in step)
-    assert "value" not in first and second["value"] > 0 and "FLOP/s" in second["reached"]
-    assert last["verdict"] == "ok" and second["value"] < last["value"] < 1e20
-    assert Peaks.of({"flops32": last["value"]}) is not None
+    first, second = steps[0], next(step for step in steps if step.value)
+    assert first.value is None and second.value > 0 and "FLOP/s" in second.reached
+    assert last.word == "ok" and second.value < last.value < 1e20
+    assert Peaks.of({"flops32": last.value}) is not None
 
 
 def test_a_simulator_and_a_device_without_doubles_have_no_peak(device):
     (step,) = throughput.copy_bytes(replace(device, simulated=True))
-    assert step["verdict"] == "no"
+    assert step.word == "no"
     poor = replace(device, capabilities=replace(device.capabilities, fp64=False))
     (step,) = throughput.flops64(poor)
-    assert step["verdict"] == "no"
+    assert step.word == "no"
 
 
 @pytest.mark.parametrize("name", ["send_bytes", "fetch_bytes", "send_plain_bytes"])
@@ -245,11 +245,11 @@ def test_rates_of_copies_from_and_to_the_host_are_peaks(name, device, monkeypatc
     monkeypatch.setattr(throughput, "STALL_SECONDS", 0.01)
     probe = getattr(transfers, name)
     *steps, last = probe(replace(device, unified_memory=False, simulated=False))
-    tried = dict.fromkeys(step["trying"] for step in steps)
+    tried = dict.fromkeys(step.trying for step in steps)
     assert list(tried) == ["16 KiB at once", "64 KiB at once"]
-    assert getattr(Peaks.of({name: last["value"]}), name) == last["value"] > 0
+    assert getattr(Peaks.of({name: last.value}), name) == last.value > 0
     (step,) = probe(replace(device, unified_memory=True))
-    assert step["verdict"] == "no" and "nothing is copied" in step["detail"]
+    assert step.word == "no" and "nothing is copied" in step.detail
 
 
 @pytest.mark.parametrize("pinned", [False, True])

@@ -27,9 +27,9 @@ from opencl_lab.ops.trial import Trial
 from opencl_lab.selftest import child as child_module
 from opencl_lab.selftest import examination, trust, verdicts
 from opencl_lab.selftest.examination import Examination
+from opencl_lab.selftest.kernels import KernelRunner
 from opencl_lab.selftest.trust import SelfTestWarning
 from opencl_lab.selftest.verdicts import DEVICE, Family
-from opencl_lab.symptoms.kernels import KernelRunner
 
 KEYS = np.random.default_rng(1).integers(-(2**31), 2**31, 3_000, np.int32)
 FFT_TEMPLATES = FFT.templates

@@ -9,10 +9,12 @@ from typing import Any
 
 from opencl_lab.core.device import Device, SmallCalls
 from opencl_lab.drivers.pocl_builds import unknown_build
+from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.doctor.probing import Answers
 from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.registry import operations
+from opencl_lab.selftest.child import Trying
 
 WARM_UP = 6
 ROUNDS = 15
@@ -24,11 +26,11 @@ def small_calls(device: Device) -> Answers:
     if device.serial_side is None:
         build = unknown_build(device)
         why = f": the places for that, and its target, are not known in {build}" if build else ""
-        yield {"verdict": "no", "detail": f"it has no serial side{why}"}
+        yield Verdict("no", f"it has no serial side{why}")
         return
     found = {}
     for name, operation in operations().items():
-        yield {"trying": f"small calls of {name}"}
+        yield Trying(f"small calls of {name}")
         costs = _measured(operation, device, device.serial_side)
         if costs is not None:
             found[name] = costs
@@ -37,7 +39,7 @@ def small_calls(device: Device) -> Answers:
         for name, costs in found.items()
     )
     value = {name: asdict(costs) for name, costs in found.items()}
-    yield {"verdict": "ok", "value": value, "detail": "; ".join(words)}
+    yield Verdict("ok", "; ".join(words), value)
 
 
 def _measured(operation: Operation[Any], device: Device, serial: Device) -> SmallCalls | None:
