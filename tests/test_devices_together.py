@@ -111,42 +111,12 @@ def test_a_row_of_keys(n, descending, both, made, rng):
     assert (len(made) > 1) == (n > 1)
 
 
-@pytest.mark.parametrize("kind", ["equal", "sorted", "reversed", "two", "zeros"])
-def test_skewed_keys(kind, both, rng):
-    n = 20_011
-    keys = {
-        "equal": lambda: np.full(n, 7, np.float32),
-        "sorted": lambda: np.arange(n, dtype=np.float32),
-        "reversed": lambda: np.arange(n, dtype=np.float32)[::-1].copy(),
-        "two": lambda: rng.integers(0, 2, n).astype("f4"),
-        "zeros": lambda: rng.choice(np.array([0.0, -0.0], "f4"), n),
-    }[kind]()
-    for descending in (False, True):
-        result = ol.sort(keys, descending=descending, devices=both, **SMALL)
-        assert same_bits(result, in_order(keys, descending))
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("shape", [(1, 3001), (2, 1501), (3, 1009), (7, 500), (101, 31), (5, 0)])
 def test_rows_and_columns(shape, both, rng):
     keys = awkward_keys(rng, "int32", shape)
     np.testing.assert_array_equal(ol.sort(keys, devices=both, **SMALL), np.sort(keys))
     np.testing.assert_array_equal(ol.sort(keys, axis=0, devices=both, **SMALL), np.sort(keys, 0))
-
-
-def test_out_and_foreign_layouts_of_keys(both, rng):
-    keys = awkward_keys(rng, "float64", 9_001)
-    out = np.empty_like(keys)
-    assert ol.sort(keys, out=out, devices=both, **SMALL) is out
-    assert same_bits(out, in_order(keys))
-    twice = np.zeros((2, 9_001))
-    twice[1] = keys
-    ol.sort(twice[1], out=twice[1], devices=both, **SMALL)
-    assert same_bits(twice[1], out) and not twice[0].any()
-    swapped = keys.astype(">f8")[::-1]
-    result = ol.sort(swapped, devices=both, **SMALL)
-    assert result.dtype == swapped.dtype
-    np.testing.assert_array_equal(result, np.sort(swapped))
 
 
 def test_keys_that_do_not_fit_are_sorted_by_the_first(both, made, rng, monkeypatch):

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from rich.console import Console
 
 from opencl_lab.core.device import Device
 from opencl_lab.drivers import discovery as device_module
-from opencl_lab.drivers import icd
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.doctor import tables_of
 from opencl_lab.lab.doctor.diagnose import Report
@@ -130,26 +128,6 @@ def test_variables_of_the_loader_are_followed(tmp_path: Path) -> None:
     assert named(OCL_ICD_VENDORS=str(folder / "own.icd"))["own.icd"].verdict == "broken"
     libraries = named(OCL_ICD_FILENAMES="libnothere.so")["$OCL_ICD_FILENAMES"]
     assert libraries.verdict == "broken" and libraries.advice
-
-
-def test_a_driver_that_works_is_loaded(device: Device) -> None:
-    tools = installation()
-    works = [tool for tool in tools if tool.detail.endswith(("platforms: 1", "forms: 2"))]
-    assert works and works[0].verdict == "ok" and not works[0].advice, tools
-
-
-def test_the_loader_is_that_of_pyopencl_whatever_else_is_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """CLBlast, for example, brings that of the system into the process."""
-    package = tmp_path / "pyopencl"
-    own, system = package / ".libs/libOpenCL-5519.so.1", Path("/usr/lib/libOpenCL.so.1")
-    monkeypatch.setattr(icd, "MAPS", tmp_path / "maps")
-    monkeypatch.setitem(sys.modules, "pyopencl", SimpleNamespace(__file__=f"{package}/x.py"))
-    lines = {path: f"7f00-7f01 r-xp 0000 fe:00 12 {path}\n" for path in (own, system)}
-    for loaded, found in (((system, own), own), ((own,), own), ((system,), system), ((), None)):
-        icd.MAPS.write_text("7f00 rw-p 0\n" + "".join(lines[path] for path in loaded) * 2)
-        assert icd.loader_library() == found
 
 
 def test_the_doctor_without_a_patient(

@@ -8,9 +8,7 @@ import sys
 import pytest
 from intel_setting import discover
 
-from opencl_lab.core.device import Device
-from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.drivers import discovery, intel
+from opencl_lab.drivers import intel
 from opencl_lab.drivers.icd import VENDORS
 from opencl_lab.lab.doctor.installation import installation
 
@@ -51,12 +49,6 @@ def test_the_doctor_recommends_it_where_pocl_is_alone(monkeypatch, tmp_path):
     assert row.advice == "pip install 'opencl_lab[intel]'" and "PoCL is the only" in row.detail
 
 
-def test_the_doctor_says_that_a_choice_of_the_user_keeps_it_out(wheel, monkeypatch, tmp_path):
-    row = only_pocl(monkeypatch, tmp_path, "libpocl.so.2")
-    assert row is not None and row.verdict == "limited" and str(wheel) in row.detail
-    assert row.advice == "unset OCL_ICD_VENDORS"
-
-
 @pytest.mark.parametrize("drivers", [0, 1])
 def test_the_doctor_says_that_it_is_switched_off(wheel, tmp_path, drivers):
     folder = tmp_path / VENDORS
@@ -68,16 +60,3 @@ def test_the_doctor_says_that_it_is_switched_off(wheel, tmp_path, drivers):
     assert row.advice == "unset OCLAB_INTEL"
     advice = rows["drivers"].advice if "drivers" in rows else ""  # that of pyopencl works
     assert "pip install" not in advice
-
-
-@pytest.mark.parametrize("found", [(), (Device("some", "cpu", platform="PoCL"),)])
-def test_it_is_said_that_it_does_not_load(wheel, monkeypatch, found):
-    assert intel.platforms() == []
-    monkeypatch.setattr(discovery, "_discover", lambda: found)
-    monkeypatch.delenv("OCLAB_DEVICE", raising=False)
-    for spec in (None, "intel", "cpu"):
-        try:
-            text = discovery.choose_device(spec).reason
-        except DeviceNotFound as error:
-            text = str(error)
-        assert str(wheel) in text and "does not load" in text and "pip install" not in text

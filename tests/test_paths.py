@@ -204,13 +204,3 @@ def test_targets_that_cannot_be_are_refused_early(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *args, **options: False)
     with pytest.raises(InvalidProblem, match="may not be changed"):
         check_target(tmp_path / "file")
-
-
-def test_a_full_disk_is_noticed_early(tmp_path, monkeypatch):
-    left = os.statvfs_result((1, 4096, 100, 2, 2, 10, 10, 10, 0, 255))
-    monkeypatch.setattr(os, "statvfs", lambda folder: left)
-    check_target(tmp_path / "x", 8192)
-    with pytest.raises(InvalidProblem, match=r"needs 8\.001 KiB, and the disk has 8 KiB left"):
-        check_target(tmp_path / "x", 8193)
-    os.mkfifo(tmp_path / "pipe")
-    check_target(tmp_path / "pipe", 8193)

@@ -88,11 +88,6 @@ def test_cuda_devices_take_few_groups_beyond_the_first_dimension():
         check_plan(tall, nvidia)
 
 
-def test_one_buffer_too_large():
-    with pytest.raises(InvalidProblem, match=r"'x' takes 256 bytes.*Paper GPU.*at most 255 bytes"):
-        check_plan(Plan(BUFFERS, ()), replace(GPU, max_allocation=255))
-
-
 def test_all_buffers_too_large():
     with pytest.raises(InvalidProblem, match=r"needs 512 bytes of device memory.*has 511 bytes"):
         check_plan(Plan(BUFFERS, ()), replace(GPU, global_memory=511))
@@ -195,6 +190,3 @@ def test_default_configurations_fit_weak_devices(
         check_plan(ODD_EVEN.plan(problem, config, weak), weak)
         if not barriers:
             assert config["TILE"] == 0 or config["WG_SIZE"] == 1
-
-
-# ------------------------------------------------------------- strided copies

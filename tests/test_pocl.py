@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 # ------------------------------------------------------------------- the cache
 
 PROGRAM = "AB/" + "CDEF" * 9
-TOUCHED, BC, SO = "last_accessed", f"{PROGRAM}/program.bc", f"{PROGRAM}/f/1-1-1/f.so"
+BC, SO = f"{PROGRAM}/program.bc", f"{PROGRAM}/f/1-1-1/f.so"
 CONTENT = b"what PoCL has compiled"
 
 
@@ -202,26 +202,6 @@ def test_what_pocl_cannot_read_is_built_again(device, folder):
     if "+Asserts" in device.platform_version:
         pytest.skip("a PoCL with assertions ends the process")
     _run(UNREADABLE % CONTENT, folder)
-
-
-CLEARED = """
-import os, shutil
-from opencl_lab.drivers.discovery import select_device
-from opencl_lab.runtime.session import session_of
-from opencl_lab.core.template import Source
-
-session = session_of(select_device().queue())
-for name in ("first", "second"):
-    session.program(Source(name, f"__kernel void {name}(void) {{}}"), ())
-    assert os.listdir(os.environ["POCL_CACHE_DIR"])
-    shutil.rmtree(os.environ["POCL_CACHE_DIR"])
-"""
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("on_pocl")
-def test_builds_outlive_a_cache_that_is_cleared(tmp_path):
-    _run(CLEARED, tmp_path / "pocl")
 
 
 @pytest.mark.parametrize("chosen", ["", "mine"])

@@ -127,16 +127,6 @@ def test_arrays_that_share_memory_are_another_kind(side, rng):
     np.testing.assert_array_equal(get(b), two)
 
 
-@pytest.mark.few(1)
-def test_orders_of_memory(side, rng):
-    for _ in range(3):
-        one, two = (rng.standard_normal((7, 7), dtype=np.float32) for _ in range(2))
-        a, b = side.put(np.asfortranarray(one)), side.put(two)
-        for left, right in ((a, b), (a.T, b), (b, a)):
-            product = side.get(left) @ side.get(right)
-            np.testing.assert_allclose(side.get(ol.gemm(left, right)), product, atol=1e-4)
-
-
 def test_what_is_kept_is_the_library_s_own(rng):
     image = rng.standard_normal((9, 9), dtype=np.float32)
     weights = BOX.copy()
@@ -163,24 +153,6 @@ def test_arguments_without_a_kind_take_the_first_road(rng, runs):
     keys = rng.integers(0, 9, 50, np.int32)
     assert np.array_equal(ol.sort(np.ma.array(keys)), np.sort(keys))
     assert not runs
-
-
-def test_nothing_is_replayed_if_not_wanted(rng, runs, monkeypatch):
-    monkeypatch.setattr(replay, "ENABLED", False)
-    keys = rng.integers(0, 9, 50, np.int32)
-    for _ in range(3):
-        assert np.array_equal(ol.sort(keys), np.sort(keys))
-    assert not runs and not replay._recorded
-
-
-def test_outputs_that_numpy_fills_are_filled_every_time(rng):
-    out = np.zeros((20, 40), np.float32)[:, ::2]
-    for _ in range(3):
-        x = rng.standard_normal((20, 20), dtype=np.float32)
-        ol.sort(x, out=out)
-        np.testing.assert_array_equal(out, np.sort(x))
-        ol.gemm(x, x, out=out)
-        np.testing.assert_allclose(out, x @ x, atol=1e-4)
 
 
 def test_views_and_offsets_of_device_arrays(queue, rng):

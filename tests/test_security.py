@@ -37,7 +37,6 @@ from opencl_lab.core.records import parsed
 from opencl_lab.core.wording import number_of, visible
 from opencl_lab.distributed.array import _header
 from opencl_lab.drivers import verdicts as stored
-from opencl_lab.drivers.caches import SECTIONS, section_folder
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.cli.values import variants
@@ -188,16 +187,6 @@ def test_other_values_of_tuned_configurations_are_not_used(change, monkeypatch, 
     entry = entry_of(GPU, "gemm", "tiled", VERSION, N1024, tuned(2), 1.0)
     database.add([structs.replace(entry, config={**entry.config, **change})])
     assert used() == DEFAULT
-
-
-def test_new_folders_of_the_cache_are_for_their_user_alone(monkeypatch, tmp_path):
-    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "new"))
-    before = os.umask(0)
-    try:
-        for name in SECTIONS:
-            assert section_folder(name, 1).stat().st_mode & 0o077 == 0
-    finally:
-        os.umask(before)
 
 
 # ----------------------------------------------------------- names and damaged files
@@ -355,18 +344,3 @@ def test_numbers_and_pictures_that_are_too_large_are_refused_in_our_words(tmp_pa
     Path("x.png").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n")
     with pytest.raises(InvalidProblem, match="no image in one of the formats PNG"):
         read_array("x.png", PICTURES)  # Pillow would run Ghostscript
-
-
-def test_few_of_many_names_are_printed(tmp_path):
-    np.savez(tmp_path / "x.npz", **{f"a{number}": np.ones(1) for number in range(300)})
-    with pytest.raises(InvalidProblem, match=r"a8, a9 and 290 more; name one, as .*x.npz:a0$"):
-        read_array(tmp_path / "x.npz")
-    (tmp_path / "x.csv").write_text(",".join(f"a{n}" for n in range(300)) + "\n")
-    with pytest.raises(InvalidProblem, match=r"a8, a9 and 290 more$"):
-        read_array(f"{tmp_path}/x.csv:b")
-
-
-def test_a_name_with_a_line_end_cuts_no_message(tmp_path):
-    np.savez(tmp_path / "x.npz", **{"a\nb": np.ones(1), "c": np.ones(1)})
-    with pytest.raises(InvalidProblem, match=r"the arrays a\\nb, c; name one, as .*x.npz:a\\nb$"):
-        read_array(tmp_path / "x.npz")

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +21,9 @@ from opencl_lab.drivers.verdicts import Verdict, verdict_file
 from opencl_lab.lab.cli.main import cli, main
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.fft.fast import FFT
-from opencl_lab.ops.selftest import SelfTest, all_trials, examine
+from opencl_lab.ops.selftest import SelfTest, all_trials
 from opencl_lab.ops.trial import Trial
-from opencl_lab.selftest import child as child_module
 from opencl_lab.selftest import examination, trust, verdicts
-from opencl_lab.selftest.examination import Examination
-from opencl_lab.selftest.kernels import KernelRunner
 from opencl_lab.selftest.trust import SelfTestWarning
 from opencl_lab.selftest.verdicts import DEVICE, Family
 
@@ -115,18 +111,6 @@ def test_the_families_of_a_first_use_are_few(device):
     )
     assert RADIX in few and few.items() <= all_of_them.items() and 8 <= len(few) <= 16
     assert all_of_them[RADIX] == RADIX_TEMPLATES
-
-
-def test_each_width_has_trials_that_need_no_double_precision(device):
-    poor = replace(device, capabilities=replace(device.capabilities, fp64=False))
-    for trials in all_trials():
-        if trials.draw is not None and trials.solver.name in ("sort", "topk", "unique", "gemm"):
-            assert {trial.wide for trial in trials.drawn(poor, 40)} == {False, True}
-
-
-def test_families_without_a_quick_trial_take_another(device):
-    handler = SelfTest(device, False, lambda step: None)
-    assert handler.test(Family("searchsorted", "binary-search", True)).value == 1
 
 
 def test_a_trial_sees_wrong_numbers():
@@ -244,13 +228,6 @@ def test_the_first_use_is_told_once(plant, device, caplog):
     assert "first use of" not in caplog.text
 
 
-def test_verdicts_that_cannot_be_kept_are_told(plant, device, caplog, monkeypatch):
-    monkeypatch.setattr(examination, "keep", lambda device, found: None)
-    plant()
-    fresh_sort(device)
-    assert caplog.text.count("so each process tests its kernels again") == 1
-
-
 @pytest.mark.parametrize("quiet", [False, True])
 def test_commands_say_it_in_one_line(monkeypatch, capsys, quiet):
     def command(*given, obj, **how):
@@ -275,39 +252,6 @@ def test_a_device_without_basics_is_refused(plant, tested, device):
     with pytest.raises(LaunchError, match="a loop ends early"):
         ol.gemm(np.ones((3, 4)), np.ones((4, 5)), queue=device.queue())
     assert tested() == [DEVICE.key]
-
-
-def test_a_child_that_is_stopped_while_it_starts_answers_at_once(device, monkeypatch):
-    real, child = child_module.Worker, Examination(device, "faulty_handlers:Faulty").child()
-
-    def worker(*given):
-        made = real(*given)
-        child.stop()  # as by Ctrl-C in another thread, which knows of no process yet
-        return made
-
-    monkeypatch.setattr(child_module, "Worker", worker)
-    found = child.ask("families")
-    assert (found.word, found.detail) == ("unknown", "it was stopped") and child._worker is None
-
-
-@pytest.mark.parametrize(
-    ("fault", "why"), [("list", "its answer is no verdict"), ("unlisted", "the driver ended the")]
-)
-def test_a_list_that_is_none_is_a_doubt(plant, device, fault, why):
-    plant(fault)
-    with pytest.raises(LaunchError, match=f"cannot be tested: .*{why}"):
-        examine(device, lambda family, verdict: None)
-
-
-def test_a_full_disk_or_another_user_of_the_device_is_no_fault(device, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr("opencl_lab.ops.selftest.no_room", lambda version: "no room")
-        with pytest.raises(LaunchError, match="no room"):
-            SelfTest(device, False, print)
-    test = SelfTest(device, False, print)
-    monkeypatch.setattr(KernelRunner, "run", lambda *given: (_ for _ in ()).throw(MemoryError()))
-    with pytest.raises(MemoryError):
-        test.test(DEVICE)
 
 
 def test_transforms_without_another_algorithm_refuse_a_wrong_one(plant, device):

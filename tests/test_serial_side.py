@@ -17,8 +17,6 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.core.device import SmallCalls
 from opencl_lab.lab.registry import operations
-from opencl_lab.ops.sort.solver import SortSolver
-from opencl_lab.runtime.call import Call
 
 STARTED = "import pyopencl as cl; p = cl.get_platforms(); [q.get_devices() for q in p];"
 SHOW = (
@@ -184,38 +182,6 @@ def test_threads_use_both_sides_while_another_one_looks(threads, serial):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 def test_interrupted_calls_leave_nothing_locked(serial):
     assert run(INTERRUPTED, OCLAB_DEVICE="pocl").split() == ["True", "0"]
-
-
-def used(monkeypatch, us, x, **how):
-    """Return the device of a call, if the model says that it takes `us` on one thread."""
-    monkeypatch.setattr(SortSolver, "serial_us", lambda self, problem: us)
-    monkeypatch.setattr(SortSolver, "parallel_us", lambda self, problem, units: us / units)
-    devices = []
-    execute = Call.execute
-
-    def noted(call, *arguments):
-        devices.append(call.device)
-        return execute(call, *arguments)
-
-    monkeypatch.setattr(Call, "execute", noted)
-    result = ol.sort(x, **how)
-    assert (np.asarray(result.get() if hasattr(result, "get") else result) == np.arange(7)).all()
-    return devices[-1]
-
-
-def test_calls_go_where_the_model_says(monkeypatch, threads, serial):
-    x = np.arange(7, dtype=np.int32)[::-1]
-    monkeypatch.setenv("OCLAB_TUNING", "off")  # another key for each case: nothing is replayed
-    together = threads.small_calls("sort").wait_us / (1 - 1 / threads.compute_units)
-    assert used(monkeypatch, 0.9 * together, x.copy()) == serial
-    x = x.astype(np.int16)
-    assert used(monkeypatch, 1.1 * together, x.copy()) == threads
-    x = x.astype(np.uint8)
-    assert used(monkeypatch, 1, x, queue=threads.queue()) == threads
-    assert used(monkeypatch, 1, x, config={"CAPACITY": 1 << 14}, algorithm="radix") == threads
-    assert used(monkeypatch, 1, x, config={}, device=threads) == serial
-    assert used(monkeypatch, 1, ol.to_device(x.copy(), threads)) == threads
-    assert used(monkeypatch, 3000, x, algorithm="radix", device=serial) == serial
 
 
 @pytest.mark.parametrize(

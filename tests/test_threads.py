@@ -145,36 +145,3 @@ def test_threads_of_c_are_bound_and_inherit_no_bond(threads, environment, worker
     assert found["workers"] == workers
     assert found["caller"] == [min(PROCESSORS)]  # as it was before
     assert found["processors"] == len(PROCESSORS)
-
-
-@pytest.mark.full
-def test_fewer_threads_than_asked_for_are_no_row():
-    with pytest.raises(subprocess.CalledProcessError) as failure:
-        bound_in_a_process(2, OMP_THREAD_LIMIT="1")
-    assert "OpenMP starts 1 of 2 threads" in failure.value.stderr
-
-
-@pytest.mark.full
-@two
-@two
-@pytest.mark.parametrize("setting", ["OMP_PROC_BIND", "GOMP_CPU_AFFINITY"])
-def test_settings_of_openmp_do_not_bind_the_caller(setting):
-    loads = """
-        import os
-        import test_threads
-        before = os.sched_getaffinity(0)
-        ready = test_threads.prepared("c:omp", *test_threads.TASKS["gemm"], 1)
-        ready.run()
-        assert os.sched_getaffinity(0) == before
-    """
-    value = "true" if setting == "OMP_PROC_BIND" else str(min(PROCESSORS))
-    in_a_process(loads, **{setting: value})
-
-
-def test_cores_come_before_their_second_threads(tmp_path):
-    for number, siblings in enumerate(("0,4", "1,5", "2,6", "3,7", "0,4", "1,5", "2,6", "3,7")):
-        folder = tmp_path / f"cpu{number}" / "topology"
-        folder.mkdir(parents=True)
-        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
-    assert held.cores_first({7, 4, 1, 0, 3}, tmp_path) == [0, 1, 3, 4, 7]
-    assert held.cores_first({9, 8}, tmp_path) == [8, 9]  # nothing is known of them

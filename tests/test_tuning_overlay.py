@@ -16,7 +16,7 @@ from opencl_lab.core.errors import OclabError
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.tuned import database, storage
+from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import document, entry_of
 
 pytestmark = pytest.mark.usefixtures("overlay")
@@ -77,14 +77,6 @@ def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, capl
     assert overlay.read_text() == text
 
 
-def test_a_damaged_shipped_file_is_only_mentioned(caplog):
-    storage.SHIPPED.mkdir()
-    path = storage.SHIPPED / "gemm.json"
-    path.write_text("{")
-    assert used() == DEFAULT and path.read_text() == "{"
-    assert len(caplog.records) == 1
-
-
 def test_what_cannot_be_written_is_an_error_in_one_sentence(overlay):
     overlay.parent.parent.mkdir()
     overlay.parent.write_text("a file where the folder should be")
@@ -104,16 +96,6 @@ def test_changes_by_other_processes_are_seen(overlay, monkeypatch):
     overlay.unlink()
     monkeypatch.setattr(database, "_next_check", 0.0)
     assert used() == DEFAULT
-
-
-def test_answers_that_were_on_the_way_while_something_was_stored_are_not_kept():
-    def slow():
-        store(GPU, 0)
-        return "old"
-
-    assert database.remember("key", slow) == "old"
-    assert database.remember("key", lambda: "new") == "new"
-    assert database.remember("key", lambda: "newer") == "new"
 
 
 WRITER = """
