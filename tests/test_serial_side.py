@@ -15,7 +15,6 @@ import pyopencl as cl
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.core.device import SmallCalls
 from opencl_lab.lab.registry import operations
 
 STARTED = "import pyopencl as cl; p = cl.get_platforms(); [q.get_devices() for q in p];"
@@ -28,8 +27,8 @@ AS_UNKNOWN = "from opencl_lab.drivers import pocl_builds; pocl_builds.BUILDS.cle
 OTHERS_SEE = """
 import pyopencl as cl
 print([len(platform.get_devices()) for platform in cl.get_platforms()])
-from opencl_lab.lab.doctor.probes.small_calls import small_calls
-print(*small_calls(ol.select_device("pocl")))
+from opencl_lab.lab.doctor.probes.behaviour import serial_side
+print(*serial_side(ol.select_device("pocl")))
 """
 TWICE = """
 import numpy as np
@@ -197,7 +196,7 @@ def test_interrupted_calls_leave_nothing_locked(serial):
 def test_slow_algorithms_stay_on_the_threads(threads, serial, name, options, naive):
     operation = operations()[name]
     problem = operation.problem(**operation.with_defaults(options))
-    device = replace(threads, measured_calls={name: SmallCalls(1.0, 30.0)}, compute_units=4)
+    device = replace(threads, compute_units=4)
     assert operation.side(problem, device) == serial
     for algorithm in naive:
         assert operation.side(problem, device, algorithm) == device, algorithm

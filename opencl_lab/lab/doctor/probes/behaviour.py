@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
+from opencl_lab.drivers.pocl_builds import unknown_build
 from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
 from opencl_lab.lab.measuring.timing_sanity import agree
@@ -122,6 +123,16 @@ def forward_progress(device: Device) -> Answers:
         groups = max(2, device.compute_units)
         detail = f"{groups} groups can wait for each other, and any for those started earlier"
     yield Verdict("ok" if both else "no", detail, both)
+
+
+def serial_side(device: Device) -> Answers:
+    """Say whether small calls can run in the calling thread, and else why not."""
+    if device.serial_side is not None:
+        yield Verdict("ok", "it has a serial side")
+        return
+    build = unknown_build(device)
+    why = f": the places for that, and its target, are not known in {build}" if build else ""
+    yield Verdict("no", f"it has no serial side{why}")
 
 
 def visible_writes(device: Device) -> Answers:
