@@ -197,19 +197,6 @@ def test_what_is_refused(call, device, queue):
     np.testing.assert_array_equal(call(on_device, devices=[device]).get(), call(x))
 
 
-def test_a_device_without_float64_is_named_before_any_starts(halves, made, monkeypatch):
-    first, second = map(ol.select_device, halves)
-    single = replace(second, name="Single", capabilities=replace(second.capabilities, fp64=False))
-    x = np.ones((70, 70))
-    with pytest.raises(ol.InvalidConfig, match=r"no algorithm for this gemm on Single .*precision"):
-        ol.gemm(x, x, devices=[first, single])
-    with pytest.raises(ol.InvalidConfig, match="no algorithm 'nosuch'"):
-        ol.sort(x, algorithm="nosuch", devices=[first, second])
-    with pytest.raises(ol.InvalidConfig, match="hybrid is for one device"):
-        ol.gemm(x, x, algorithm="hybrid", devices=[first, second])
-    assert not made
-
-
 # ---------------------------------------------------------------------- errors
 
 

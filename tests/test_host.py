@@ -122,23 +122,6 @@ def test_inputs_of_every_kind(change, way, fresh, rng):
     np.testing.assert_array_equal(given, before)
 
 
-@pytest.mark.parametrize("change", [np.asarray, read_only, shifted, half_shifted])
-def test_further_calls_take_arrays_as_they_come(change, way, fresh, rng, commands):
-    x = rng.standard_normal((3, 4, 64)).astype(np.complex64)
-    results = []
-    for signal in x[[0, 0, 1, 2]]:
-        commands.clear()
-        given = change(signal.copy())
-        results.append(ol.fft.fft(given, queue=fresh))
-        np.testing.assert_array_equal(given, signal)
-    # NumPy copies what is aligned to nothing, and kernels use the copy in place.
-    in_place = change in (np.asarray, shifted) and way == "address"
-    assert commands == ["wait"] if in_place else commands[-1] == "finish"
-    replay.forget()
-    for signal, result in zip(x[[0, 0, 1, 2]], results, strict=True):
-        np.testing.assert_array_equal(result, ol.fft.fft(signal, queue=fresh))
-
-
 def test_a_call_that_fails_leaves_nothing_running(fresh, rng, commands, monkeypatch):
     if not session_of(fresh).device.shared_pointers:
         pytest.skip("the device takes no addresses of the host")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -130,50 +128,6 @@ def on_pocl(device):
     """Leave out what other drivers do not have."""
     if "PoCL" not in device.platform_version:
         pytest.skip("only PoCL has this cache")
-
-
-SORTED = """
-import numpy as np, opencl_lab as ol
-assert (ol.sort(np.arange(99)[::-1]) == np.arange(99)).all()
-"""
-
-
-KILLED = """
-import os, signal, sys, time
-from pathlib import Path
-import numpy as np, opencl_lab as ol
-from opencl_lab.drivers import icd, pocl
-
-recorded = %d
-if not recorded:  # however slow the machine is
-    pocl.SOON = 600
-assert (ol.sort(np.arange(99)[::-1]) == np.arange(99)).all()
-record, end = Path(os.environ["POCL_CACHE_DIR"], "checked.json"), time.monotonic() + 30
-while recorded and not (record.exists() and ".so" in record.read_text()):
-    assert time.monotonic() < end
-    time.sleep(0.05)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("on_pocl")
-@pytest.mark.parametrize("at_once", [True, False])
-def test_flipped_bits_after_a_killed_process_do_no_harm(folder, at_once):
-    """What it has recorded is compared; what it has not is not used after a minute."""
-    _run(KILLED % (not at_once), folder, ends=-signal.SIGKILL)
-    built = [*folder.glob("*/*/*.bc"), *folder.glob("*/*/*/*/*.so")]
-    assert {path.suffix for path in built} == {".bc", ".so"}
-    assert (folder / "checked.json").exists() != at_once
-    flipped = {}
-    for path in built:
-        _flip(path, path.stat().st_size // 2)
-        flipped[path] = path.read_bytes()
-        if at_once:
-            os.utime(path, (time.time() - 100,) * 2)
-    _run(SORTED, folder)
-    assert all(path.read_bytes() != flipped[path] for path in built)
-    assert _recorded(folder) == {str(path.relative_to(folder)) for path in built}
 
 
 UNREADABLE = """

@@ -13,11 +13,8 @@ import pyopencl.array
 import pytest
 from runtime_kernels import ADD, INT32, run_plan
 
-import opencl_lab as ol
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer
-from opencl_lab.lab.ops.sort.operation import SORT
-from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime import bound
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
@@ -101,12 +98,6 @@ def test_counters_are_zero_after_a_plan_that_was_broken_off(
         with broken_off(error, launches), pytest.raises((KeyboardInterrupt, LaunchError)):
             execute(executable, given, queue)
         assert (execute(executable, given, queue).outputs["y"] == given["x"] + 3).all()
-
-
-def test_device_arrays_with_an_offset_are_refused(fresh):
-    keys = cl.array.to_device(fresh, np.arange(100, dtype=np.int32))[50:]
-    with pytest.raises(ol.InvalidProblem, match="offset"):
-        SORT.run(SortProblem(50, INT32), {"keys": keys}, queue=fresh)
 
 
 # ------------------------------------------------------------------- failures

@@ -2,15 +2,12 @@
 
 import json
 import logging
-import os
-import subprocess
 import sys
 import threading
 import warnings
 from pathlib import Path
 
 import numpy as np
-import pyopencl as cl
 import pytest
 from click.testing import CliRunner
 
@@ -199,25 +196,6 @@ def test_one_crash_or_error_is_tried_again(plant, device, fault):
     assert verdicts.kept(device)[RADIX.key].word == "ok"
 
 
-@pytest.mark.full
-def test_a_test_in_a_process_that_is_about_to_end_is_no_trouble(plant, device, tmp_path):
-    for_cpus(device)
-    plant("hang", "radix")
-    script = tmp_path / "short.py"
-    script.write_text(
-        "import threading, time\nimport numpy as np\nimport opencl_lab as ol\n"
-        "from opencl_lab.ops.solver import trust\nfrom opencl_lab.selftest import verdicts\n"
-        "trust.shipped = dict\ntrust.handler = 'faulty_handlers:Faulty'\n"
-        f"call = lambda: ol.sort(np.arange(77), queue=ol.select_device('{device.spec}').queue())\n"
-        "threading.Thread(target=call, daemon=True).start()\ntime.sleep(3)\n"
-    )
-    search = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{Path(__file__).parents[1]}"}
-    ended = subprocess.run(
-        [sys.executable, script], env=search, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert ended.stderr.count("\n") == 1 and "first use of" in ended.stderr
-
-
 def test_the_first_use_is_told_once(plant, device, caplog):
     plant()
     fresh_sort(device)
@@ -278,21 +256,6 @@ def test_small_calls_stay_on_the_device_if_its_serial_side_is_wrong(plant, devic
     assert (ol.sort(KEYS[:501], device=device) == np.sort(KEYS[:501])).all()
     with pytest.raises(LaunchError, match="planted"):
         ol.sort(KEYS[:501], device=device.serial_side)
-
-
-@pytest.mark.full
-def test_parts_of_devices_are_tested_as_the_whole(plant, device, tested):
-    plant()
-    equally = cl.device_partition_property.EQUALLY
-    try:
-        part = device.handle.create_sub_devices([equally, 1])[0]
-    except cl.Error:
-        pytest.skip("it cannot be divided")
-    queue = cl.CommandQueue(cl.Context([part]), part)
-    keys = KEYS[:2_345]
-    assert (ol.sort(keys, queue=queue) == np.sort(keys)).all()
-    (family,) = [name for name in tested() if name.startswith("sort/")]
-    assert family in verdicts.kept(device)
 
 
 @pytest.mark.full

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 
-import numpy as np
 import pyopencl as cl
 import pytest
 
@@ -71,14 +70,6 @@ def test_a_fault_of_the_optimiser_is_called_one(device, plant):
     plant(r"fma\(-c, b, t\)", "fma(-c, b, t + (l < 56))", unless="-cl-opt-disable")
     with pytest.raises(Wrong, match=r"a pair of .*; without optimisation it is right$"):
         checked(device, "butterflies")
-
-
-def test_what_many_turns_make_is_what_one_turn_makes_many_times():
-    x = np.random.default_rng(1).integers(0, 1 << 32, 5, dtype=np.uint32)
-    expected, turns = x.copy(), np.array([0, 1, 2, 1000, 77], np.uint32)
-    for turn in range(max(turns)):
-        expected = np.where(turn < turns, expected * np.uint32(1664525) + 1013904223, expected)
-    np.testing.assert_array_equal(basics.after(x, turns), expected)
 
 
 LOOPS_END = ("turns < most", "turns < min(most, 65535u)")

@@ -100,15 +100,6 @@ def test_what_is_no_include_is_not_looked_for(template):
         render(template('<%page args="A"/><%include file="${A}"/>'), {"A": "part.mako"})
 
 
-def test_our_own_templates_are_read_once(template, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "ROOT", tmp_path)
-    name = "edited.cl.mako"
-    for body in ("first", "second"):
-        template(body, name)
-        assert render(name, {}).text == "first" and not module.is_watched((name,))
-    assert module.kernel_digest((name,)) != module.digest_now((name,))
-
-
 @pytest.mark.parametrize("name", ["sort/no_such.cl.mako", "/no/such/folder/kernel.cl.mako"])
 def test_a_missing_template(name):
     with pytest.raises(BuildError, match=re.escape(name)):

@@ -13,9 +13,8 @@ import pytest
 from msgspec import structs
 from tuned_entries import DEFAULT, GPU, N1024, SISTER, TILED, VERSION, store, tuned, used
 
-from opencl_lab.core.errors import BuildError, InvalidConfig
+from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.space import Config
-from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.registry import operations
@@ -194,34 +193,6 @@ def test_each_shipped_entry_has_an_effect_on_its_device(path, monkeypatch):
         assert algorithm.tuned(problem, device)[1].entry == entry
 
 
-def test_what_would_have_no_effect_is_not_shipped():
-    refusal, devices = TOOL["refusal"], TOOL["known_devices"]()
-    device = next(item for item in devices.values() if item.kind == "gpu")
-    radix, problem = SORT.algorithm("radix").on("gpu"), SortProblem(1 << 24, F64)
-    default = radix.default_config(problem, device)
-    entry = entry_of(device, "sort", "radix", 1, problem, default.replace(WG_SIZE=512), 1.0)
-    assert refusal(entry, devices) is None
-    for changes, why in (
-        ({"algorithm": "bogo"}, "no such algorithm"),
-        ({"device": structs.replace(entry.device, key="other")}, "no record"),
-        ({"version": 0}, "has changed since"),
-        ({"sizes": {"n": 1000, "rows": 1}}, "auto takes"),
-        ({"config": entry.config.replace(WG_SIZE=2048)}, "not allowed"),
-        ({"config": default}, "the built-in"),
-    ):
-        assert why in refusal(structs.replace(entry, **changes), devices)
-
-
-def test_all_problems_to_tune_for_shipping_can_be_planned():
-    tool = runpy.run_path(str(TOOLS / "tune_shipped.py"))
-    for device in TOOL["known_devices"]().values():
-        for (name, options), _ in tool["wanted"](device, "sort,gemm,conv2d,dft"):
-            task = tool["task_of"](name, options, device)
-            assert task.algorithm.space.parameters and task.plan(task.built_in).launches
-            assert all(task.plan(task.built_in, check).launches for check in task.check_problems)
-    assert len(tool["wanted"](device, "sort, dft")) > len(tool["wanted"](device, "dft")) > 0
-
-
 # ----------------------------------------------------------------------- stale
 
 
@@ -249,30 +220,6 @@ def test_a_changed_driver_makes_stale_and_says_so_once(caplog):
     assert used() == tuned(0)  # two drivers may live side by side
     store(updated, 1)
     assert used(device=updated) == tuned(1) and used() == tuned(0)
-
-
-def test_the_digest_covers_templates_and_what_they_include(tmp_path):
-    def digest():
-        return kernel_digest((str(template),))
-
-    template, part = tmp_path / "a.cl.mako", tmp_path / "part.mako"
-    part.write_text("int x;\n")
-    template.write_text(
-        '<%namespace name="fence" file="/common/fence.mako"/>\n<%include file="part.mako"/>\nint y;'
-    )
-    first = digest()
-    assert digest() == first
-    part.write_text("int z;\n")
-    second = digest()
-    template.write_text(template.read_text() + " ")
-    assert len({first, second, digest()}) == 3
-    template.write_text("int y;")
-    third = digest()
-    template.write_text('<%namespace name="fence" file="/common/fence.mako"/>int y;')
-    assert digest() != third
-    assert len({kernel_digest(item.templates) for item in GEMM.algorithms}) == len(GEMM.algorithms)
-    with pytest.raises(BuildError, match="missing"):
-        kernel_digest(("gemm/missing.cl.mako",))
 
 
 def test_algorithms_name_their_operation_and_every_template_they_launch(device):
