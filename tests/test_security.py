@@ -119,34 +119,29 @@ def test_named_temporary_files_are_where_others_cannot_replace_them():
 
 
 DEVICE = replace(GPU, name="Shared", capabilities=Capabilities(local_memory=1 << 15))
-MEASURED = {
-    "doctor": (
-        lambda: stored.verdict_file(DEVICE.key),
-        lambda: stored.store_found(DEVICE.key, {"local_memory": 1 << 40}),
-        lambda: stored.corrected(DEVICE) != DEVICE,
-    ),
-    "selftest": (
-        lambda: stored.verdict_file(DEVICE.key),
-        lambda: verdicts.keep(DEVICE, {verdicts.DEVICE: stored.Verdict("ok")}),
-        lambda: bool(verdicts.kept(DEVICE)),
-    ),
-}
-"""Where measurements are, what stores them, and whether they are believed."""
 
 
-@pytest.mark.parametrize("section", MEASURED)
+def believed():
+    """Return whether the doctor's findings and the self-test's verdicts, of one file, are."""
+    both = {stored.corrected(DEVICE) != DEVICE, bool(verdicts.kept(DEVICE))}
+    assert len(both) == 1
+    return both.pop()
+
+
+def keep():
+    stored.store_found(DEVICE.key, {"local_memory": 1 << 40})
+    verdicts.keep(DEVICE, {verdicts.DEVICE: stored.Verdict("ok")})
+
+
 @pytest.mark.parametrize("how", ["owner", "mode", "folder", "above", "link"])
-def test_what_others_could_have_measured_is_not_believed(
-    section, how, open_path, monkeypatch, caplog
-):
+def test_what_others_could_have_measured_is_not_believed(how, open_path, monkeypatch, caplog):
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(open_path / "cache"))
     trust.warn.cache_clear()
-    path, store, believed = MEASURED[section]
-    file = path()
+    file = stored.verdict_file(DEVICE.key)
     file.parent.mkdir(parents=True)
     old = os.umask(0)  # nobody else can write to what is made, though the mask lets them
     try:
-        store()
+        keep()
     finally:
         os.umask(old)
     assert believed() and not caplog.records
@@ -165,7 +160,7 @@ def test_what_others_could_have_measured_is_not_believed(
     assert [record.levelname for record in caplog.records] == ["WARNING"] * (how != "link")
     file.write_text("other")
     with suppress(OSError):  # not into what others could write to
-        store()
+        keep()
     assert believed() == (how in ("owner", "mode", "link"))
     assert how in ("owner", "mode") or file.read_text() == "other"
 
