@@ -28,16 +28,27 @@ def test_a_runtime_that_does_not_load_hides_no_other(wheel):
     assert reason.endswith(f"({wheel}) does not load: `oclab doctor` says why")
 
 
+LOADS = """
+from opencl_lab.drivers.verdicts import Verdict
+
+class Loads:
+    def __init__(self, say):
+        pass
+
+    def load(self, library):
+        return Verdict("ok", "it loads, platforms: 1")
+"""
+
+
 def only_pocl(monkeypatch, tmp_path, *named):
     """Return the doctor's row about Intel's runtime where drivers of these names work."""
     folder = tmp_path / "drivers"
     folder.mkdir()
     for index, name in enumerate(named):
         (folder / f"{index}.icd").write_text(name)
-    works = 'def load(library, say): say((True, "it loads, platforms: 1"))'
-    (tmp_path / "planted_driver.py").write_text(works)
+    (tmp_path / "planted_driver.py").write_text(LOADS)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("opencl_lab.lab.doctor.installation.LOAD", "planted_driver:load")
+    monkeypatch.setattr("opencl_lab.lab.doctor.installation.LOADING", "planted_driver:Loads")
     rows = installation(tmp_path, {"OCL_ICD_VENDORS": str(folder)})
     return next((row for row in rows if row.name == "Intel's CPU runtime"), None)
 
