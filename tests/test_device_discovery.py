@@ -26,15 +26,6 @@ from opencl_lab.drivers.verdicts import corrected, verdict_file
 # ------------------------------------------------------------ probed capabilities
 
 
-def test_stored_findings_correct_the_claims():
-    device = replace(CPU, name="Probed", capabilities=Capabilities(fp64=True, max_work_group=4096))
-    found = {"fp64": False, "max_work_group": 64, "event_timing": False}
-    write_sealed(verdict_file(device.key), {"key": device.key, "found": found})
-    probed = corrected(device)
-    assert probed.capabilities == replace(device.capabilities, **found)
-    assert replace(probed, capabilities=device.capabilities) == device
-
-
 @pytest.mark.parametrize(
     "found",
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +18,6 @@ from opencl_lab.runtime.session import session_of
 pytestmark = pytest.mark.usefixtures("nothing_recorded")
 
 INT32 = np.dtype(np.int32)
-ADD_FIVE = "__kernel void add(__global int *x) { x[get_global_id(0)] += 5; }"
 WAYS = ("address", "buffer", "copy")
 
 
@@ -142,20 +140,3 @@ def test_a_call_that_fails_leaves_nothing_running(fresh, rng, commands, monkeypa
         ol.sort(keys, queue=fresh)
     assert commands == ["finish"]
     np.testing.assert_array_equal(ol.sort(keys, queue=fresh), np.sort(keys))
-
-
-@pytest.mark.parametrize("change", [np.asarray, shifted])
-def test_kernels_of_pocl_use_numpy_s_memory_by_its_address(change, device, queue):
-    """The record says that they can; PoCL 3.0 itself does not."""
-    if not device.shared_pointers:
-        pytest.skip("the device takes no addresses of the host")
-    words = change(np.arange(4096, dtype=np.int32))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
-        kernel = cl.Kernel(cl.Program(queue.context, ADD_FIVE).build(), "add")
-    for _ in range(2):
-        kernel.set_arg(0, cl.SVM(words))
-        cl.enqueue_nd_range_kernel(queue, kernel, words.shape, (1,))
-        queue.finish()
-        words *= 2
-    np.testing.assert_array_equal(words, 4 * np.arange(4096) + 30)

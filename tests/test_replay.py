@@ -127,24 +127,6 @@ def test_arrays_that_share_memory_are_another_kind(side, rng):
     np.testing.assert_array_equal(get(b), two)
 
 
-def test_what_is_kept_is_the_library_s_own(rng):
-    image = rng.standard_normal((9, 9), dtype=np.float32)
-    weights = BOX.copy()
-    first = ol.conv2d(image, weights)
-    weights[:] = 5
-    np.testing.assert_array_equal(ol.conv2d(image, BOX), first)
-    square = rng.standard_normal((3, 3), dtype=np.float32)
-    for other in (square, rng.standard_normal((3, 3), dtype=np.float32)):
-        right = ndimage.correlate(other, square, mode="constant")
-        np.testing.assert_allclose(ol.conv2d(other, square), right, atol=1e-5)
-        assert np.allclose(ol.conv2d(other, other.copy()), ol.conv2d(other, other))
-    lines, rows = (np.array([1.0, 2.0]), np.array([3.0, 4.0])), ([1.0, 2.0], [3.0, 4.0])
-    for weights in (lines, rows, lines):
-        whole = np.multiply.outer(*weights) if weights is lines else np.array(weights)
-        right = ndimage.correlate(image, whole, mode="constant")
-        np.testing.assert_allclose(ol.conv2d(image, weights), right, atol=1e-5)
-
-
 def test_arguments_without_a_kind_take_the_first_road(rng, runs):
     endless = []
     endless.append(endless)

@@ -23,19 +23,6 @@ SPACE = SearchSpace(
 DEFAULT = Config(SIZE=1, WIDE=False, MODE="a")
 
 
-def test_config_is_a_mapping():
-    config = Config({"A": 1}, B=True)
-    assert dict(config) == {"A": 1, "B": True}
-    assert len(config) == 2
-    assert list(config) == ["A", "B"]
-    assert config["A"] == 1
-    assert "C" not in config
-    with pytest.raises(KeyError):
-        config["C"]
-    with pytest.raises(TypeError):
-        config["A"] = 2
-
-
 def test_points_of_a_space():
     points = list(SPACE.all_points())
     assert len(points) == len(set(points)) == 12
