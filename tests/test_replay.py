@@ -127,6 +127,16 @@ def test_arrays_that_share_memory_are_another_kind(side, rng):
     np.testing.assert_array_equal(get(b), two)
 
 
+@pytest.mark.few(1)
+def test_orders_of_memory(side, rng):
+    for _ in range(3):
+        one, two = (rng.standard_normal((7, 7), dtype=np.float32) for _ in range(2))
+        a, b = side.put(np.asfortranarray(one)), side.put(two)
+        for left, right in ((a, b), (a.T, b), (b, a)):
+            product = side.get(left) @ side.get(right)
+            np.testing.assert_allclose(side.get(ol.gemm(left, right)), product, atol=1e-4)
+
+
 def test_arguments_without_a_kind_take_the_first_road(rng, runs):
     endless = []
     endless.append(endless)
