@@ -21,7 +21,7 @@ class Faulty(SelfTest):
     """Says what it tests in the file `TESTED`; breaks the families that `WRONG` names.
 
     The fault is `FAULT`: ``wrong``, ``crash``, ``hang``, ``once`` (a crash of the first child),
-    ``killed``, ``raises``, ``garbage``, ``list`` (garbage, too), ``unlisted`` (a crash),
+    ``killed``, ``raises``, ``garbage``,
     ``error`` (a trial's), ``refused`` (once), ``basics``, ``vanished`` (the device) or ``lost``.
     """
 
@@ -33,10 +33,6 @@ class Faulty(SelfTest):
             raise DeviceNotFound("a second process finds another one in its place")
 
     def families(self):
-        if os.environ["FAULT"] == "list":
-            return 7
-        if os.environ["FAULT"] == "unlisted":
-            os.abort()
         return Verdict(
             "ok", value=[(Family("gather", "words"), GATHER.algorithm("words").templates)]
         )

@@ -7,10 +7,9 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 
-import opencl_lab as ol
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Launch, Plan, Table
-from opencl_lab.runtime import bound, cache, replay
+from opencl_lab.runtime import bound, cache
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -79,16 +78,6 @@ def test_tables_and_counters_are_bounded_by_bytes(device, plan_of, monkeypatch):
     run(session.executable("large", lambda: plan_of(count=10_000)), queue)
     assert len(session._executables) == 1  # the one that was asked for last stays
     assert session._executables.nbytes == 8 * 10_000 and len(session._tables) == 1
-
-
-@pytest.mark.usefixtures("nothing_recorded")
-def test_recordings_keep_nothing_that_was_dropped(fresh, rng, monkeypatch):
-    monkeypatch.setattr(cache, "MOST_EXECUTABLES", 1)
-    for n in (100, 200, 300):
-        x = cl.array.to_device(fresh, rng.random(n, np.float32))
-        for _ in range(2):
-            np.testing.assert_array_equal(ol.sort(x).get(), np.sort(x.get()))
-    assert len(replay._recorded) == 1
 
 
 @pytest.mark.parametrize("side", ["host", "device"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 import tempfile
@@ -14,7 +13,6 @@ from opencl_lab.core import trust
 from opencl_lab.core.errors import OclabError
 from opencl_lab.core.paths import record_name
 from opencl_lab.core.trust import danger, temporary_place
-from opencl_lab.drivers import caches
 from opencl_lab.drivers.caches import (
     remove_section,
     section_files,
@@ -126,17 +124,6 @@ def test_folders_that_others_can_change_are_not_used(open_path, caplog, mode, wh
     assert len(caplog.records) == (not used)
     if not used:
         assert folder not in found.parents and str(place.resolve()) in caplog.text
-
-
-def test_a_disk_without_room_is_left_alone(root, caplog, monkeypatch):
-    free = {str(root / "a"): 100, tempfile.gettempdir(): 1000}
-    monkeypatch.setattr(caches, "free_bytes", lambda folder: free[str(folder)])
-    with caplog.at_level(logging.WARNING):
-        assert usable_folder(root / "a", 100) == root / "a"
-        assert usable_folder(root / "a", 1001) == root / "a"  # no better anywhere
-        assert not caplog.records
-        assert usable_folder(root / "a", 101) == usable_folder(root / "a", 1000) != root / "a"
-    assert len(caplog.records) == 1 and "100 bytes left" in caplog.text
 
 
 def test_what_others_cannot_reach_is_used_whatever_its_mode(open_path, caplog):

@@ -113,42 +113,12 @@ def test_a_row_of_keys(n, descending, both, made, rng):
     assert (len(made) > 1) == (n > 1)
 
 
-@pytest.mark.parametrize("kind", ["equal", "sorted", "reversed", "two", "zeros"])
-def test_skewed_keys(kind, both, rng):
-    n = 20_011
-    keys = {
-        "equal": lambda: np.full(n, 7, np.float32),
-        "sorted": lambda: np.arange(n, dtype=np.float32),
-        "reversed": lambda: np.arange(n, dtype=np.float32)[::-1].copy(),
-        "two": lambda: rng.integers(0, 2, n).astype("f4"),
-        "zeros": lambda: rng.choice(np.array([0.0, -0.0], "f4"), n),
-    }[kind]()
-    for descending in (False, True):
-        result = ol.sort(keys, descending=descending, devices=both, **SMALL)
-        assert same_bits(result, in_order(keys, descending))
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("shape", [(1, 3001), (2, 1501), (3, 1009), (7, 500), (101, 31), (5, 0)])
 def test_rows_and_columns(shape, both, rng):
     keys = awkward_keys(rng, "int32", shape)
     np.testing.assert_array_equal(ol.sort(keys, devices=both, **SMALL), np.sort(keys))
     np.testing.assert_array_equal(ol.sort(keys, axis=0, devices=both, **SMALL), np.sort(keys, 0))
-
-
-def test_out_and_foreign_layouts_of_keys(both, rng):
-    keys = awkward_keys(rng, "float64", 9_001)
-    out = np.empty_like(keys)
-    assert ol.sort(keys, out=out, devices=both, **SMALL) is out
-    assert same_bits(out, in_order(keys))
-    twice = np.zeros((2, 9_001))
-    twice[1] = keys
-    ol.sort(twice[1], out=twice[1], devices=both, **SMALL)
-    assert same_bits(twice[1], out) and not twice[0].any()
-    swapped = keys.astype(">f8")[::-1]
-    result = ol.sort(swapped, devices=both, **SMALL)
-    assert result.dtype == swapped.dtype
-    np.testing.assert_array_equal(result, np.sort(swapped))
 
 
 def test_keys_that_do_not_fit_are_sorted_by_the_first(both, made, rng, monkeypatch):
@@ -277,19 +247,6 @@ def test_what_is_refused(call, device, queue):
     with pytest.raises(ol.InvalidProblem, match="arrays of the host only"):
         call(on_device, devices=[device, device])
     np.testing.assert_array_equal(call(on_device, devices=[device]).get(), call(x))
-
-
-def test_a_device_without_float64_is_named_before_any_starts(halves, made, monkeypatch):
-    first, second = map(ol.select_device, halves)
-    single = replace(second, name="Single", capabilities=replace(second.capabilities, fp64=False))
-    x = np.ones((70, 70))
-    with pytest.raises(ol.InvalidConfig, match=r"no algorithm for this gemm on Single .*precision"):
-        ol.gemm(x, x, devices=[first, single])
-    with pytest.raises(ol.InvalidConfig, match="no algorithm 'nosuch'"):
-        ol.sort(x, algorithm="nosuch", devices=[first, second])
-    with pytest.raises(ol.InvalidConfig, match="hybrid is for one device"):
-        ol.gemm(x, x, algorithm="hybrid", devices=[first, second])
-    assert not made
 
 
 # ---------------------------------------------------------------------- errors

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from rich.console import Console
 
 from opencl_lab.core.device import Device
 from opencl_lab.drivers import discovery as device_module
-from opencl_lab.drivers import icd
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.doctor import tables_of
 from opencl_lab.lab.doctor.diagnose import Report
@@ -30,17 +28,6 @@ def test_missing_tools_come_with_what_to_install(monkeypatch: pytest.MonkeyPatch
     assert tools["C compiler"].verdict == "no" and "no-such-compiler" in tools["C compiler"].detail
     assert tools["C compiler"].advice and tools["OpenMP"].advice
     assert tools["MPI"].verdict == "ok" or "pip install mpi4py mpich" in tools["MPI"].advice
-
-
-def test_a_compiler_that_fails_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiler = tmp_path / "cc"
-    compiler.write_text("#!/bin/sh\necho 'planted error: no assembler' >&2\nexit 1\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CC", str(compiler))
-    tools = {tool.name: tool for tool in toolchain()}
-    assert tools["C compiler"].verdict == "broken" and tools["C compiler"].advice
-    assert "planted error" in tools["C compiler"].detail
-    assert tools["OpenMP"].verdict == "no"
 
 
 def test_a_compiler_without_openmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,26 +117,6 @@ def test_variables_of_the_loader_are_followed(tmp_path: Path) -> None:
     assert named(OCL_ICD_VENDORS=str(folder / "own.icd"))["own.icd"].verdict == "broken"
     libraries = named(OCL_ICD_FILENAMES="libnothere.so")["$OCL_ICD_FILENAMES"]
     assert libraries.verdict == "broken" and libraries.advice
-
-
-def test_a_driver_that_works_is_loaded(device: Device) -> None:
-    tools = installation()
-    works = [tool for tool in tools if tool.detail.endswith(("platforms: 1", "forms: 2"))]
-    assert works and works[0].verdict == "ok" and not works[0].advice, tools
-
-
-def test_the_loader_is_that_of_pyopencl_whatever_else_is_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """CLBlast, for example, brings that of the system into the process."""
-    package = tmp_path / "pyopencl"
-    own, system = package / ".libs/libOpenCL-5519.so.1", Path("/usr/lib/libOpenCL.so.1")
-    monkeypatch.setattr(icd, "MAPS", tmp_path / "maps")
-    monkeypatch.setitem(sys.modules, "pyopencl", SimpleNamespace(__file__=f"{package}/x.py"))
-    lines = {path: f"7f00-7f01 r-xp 0000 fe:00 12 {path}\n" for path in (own, system)}
-    for loaded, found in (((system, own), own), ((own,), own), ((system,), system), ((), None)):
-        icd.MAPS.write_text("7f00 rw-p 0\n" + "".join(lines[path] for path in loaded) * 2)
-        assert icd.loader_library() == found
 
 
 def test_the_doctor_without_a_patient(

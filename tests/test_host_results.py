@@ -41,19 +41,6 @@ def test_memory_comes_back_when_the_last_view_is_gone():
     assert third.flags.writeable and third.flags.aligned and third.flags.c_contiguous
 
 
-def test_small_results_own_their_memory_and_pools_are_bounded():
-    pool = HostResults(50_000)
-    assert pool.empty((10,), INT32).flags.owndata
-    assert pool.empty((20_000,), INT32).flags.owndata  # more than it may keep
-    held = [pool.empty((count,), INT32) for count in (4000, 4001, 4002, 4003)]
-    assert not any(array.flags.owndata for array in held)
-    del held
-    assert 0 < pool.idle_bytes <= 50_000
-    pool.free_held()
-    assert not pool.idle_bytes
-    assert HostResults(float(1 << 40))._most_idle == host_results.MOST_IDLE
-
-
 def test_large_results_begin_with_a_line_of_a_cache():
     pool = HostResults(8 << 20)
     sizes = (1 << 20, (1 << 20) + 4, 5 << 20, 9 << 20)  # the last one is not kept

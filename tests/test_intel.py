@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import sys
-
 import pytest
 from intel_setting import NAMES
 
-from opencl_lab.drivers import icd, intel
+from opencl_lab.drivers import intel
 
 pytestmark = [
     pytest.mark.usefixtures("clean"),
@@ -31,44 +27,12 @@ def test_the_library_of_the_wheel_is_loaded_wherever_opencl_was_started(wheel, l
     assert loads == [str(wheel)] and not intel.why_missing()
 
 
-def test_folders_that_cannot_be_searched_are_passed_over(wheel, loads, monkeypatch):
-    """As of another user, on a path that `sudo -u` keeps."""
-    real = os.stat
-
-    def stat(path, *given, **more):
-        if "of others" in str(path):
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return real(path, *given, **more)
-
-    monkeypatch.setattr(os, "stat", stat)
-    monkeypatch.setattr(sys, "path", ["/of others/lib/python3/site-packages", *sys.path])
-    assert intel.library() == str(wheel)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_choice_of_the_user_stands(wheel, loads, tmp_path, monkeypatch, name):
     monkeypatch.setenv(name, "off" if name == "OCLAB_INTEL" else str(tmp_path / "of the user"))
     assert intel.platforms() == [] == loads and not intel.why_missing()
 
 
-@pytest.mark.parametrize(("word", "off"), [("OFF", True), ("0", True), ("on", False), ("", False)])
-def test_words_of_the_switch(wheel, loads, monkeypatch, word, off):
-    monkeypatch.setenv("OCLAB_INTEL", word)
-    assert (intel.platforms() == []) == off
-
-
 def test_a_library_that_does_not_load_is_named(wheel):
     assert intel.platforms() == []
     assert str(wheel) in intel.why_missing() and "does not load" in intel.why_missing()
-
-
-@pytest.mark.parametrize(("first", "loader", "alone"), [
-    (1234, icd.SECOND, True), (icd.TAG, b"", True), (icd.TAG, icd.SECOND, False),
-])  # fmt: skip
-def test_platforms_that_need_the_loader_are_left_out(monkeypatch, tmp_path, first, loader, alone):
-    """Others tell where their functions are; a newer loader wants to say that itself."""
-    table = (icd.ctypes.c_uint64 * 1)(first)
-    platform = (icd.ctypes.c_uint64 * 1)(icd.ctypes.addressof(table))
-    (tmp_path / "loader").write_bytes(b"\0" + loader)
-    monkeypatch.setattr(icd, "loader_library", lambda: tmp_path / "loader")
-    assert icd.works_alone(icd.ctypes.addressof(platform)) == alone

@@ -31,7 +31,7 @@ NAMING_OPERATIONS = {
     "distributed": "the public names of operations over ranks",
     "distributed/fft": "the public names of transforms over ranks",
     "lab/studies/catalogue": "experiments, each with one operation",
-    "lab/doctor/probes/behaviour": "a kernel of its own that sorts",
+    "lab/doctor/probes/barriers": "a kernel of its own that sorts",
 }
 """Modules that may name an operation, and as what; those of `ops` and `lab/ops` do."""
 assert DOCUMENT.exists(), "the tests are those of a checkout or of the sdist, which have it"

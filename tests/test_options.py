@@ -75,11 +75,6 @@ def test_wrong_options_are_said(message, call):
         call()
 
 
-def test_names_of_parameters_are_texts():
-    with pytest.raises(ol.InvalidConfig, match="unknown parameter 1;"):
-        ol.sort(X, config={1: 2})
-
-
 def test_wrong_arguments_of_a_kernel_are_said(tune_kernel):
     for message, wrong in (
         ("params must map W to several values, not 64", {"params": {"W": 64}}),

@@ -110,29 +110,13 @@ def test_what_cannot_be_replaced_is_written_where_it_is(tmp_path, monkeypatch):
     assert other.read_text() == "new"
     other.unlink()
 
-    plain_open, plain_unlink = os.open, Path.unlink
-
-    def forbidden(*args, **options):
-        raise PermissionError(13, "Permission denied")
-
-    def nothing_new(name, flags, *mode):
-        if flags & os.O_EXCL and Path(os.fsdecode(name)).parent == tmp_path:
-            forbidden()
-        return plain_open(name, flags, *mode)
-
-    def nothing_gone(path, **options):
-        if path.parent == tmp_path:  # where the disk is read-only, even what is not there
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-        plain_unlink(path, **options)
+    def forbidden(*args):
+        raise PermissionError(errno.EACCES, "Permission denied")
 
     inode = path.stat().st_ino
     monkeypatch.setattr(Path, "replace", forbidden)  # a mount point; another's in a sticky folder
     _write(path, "newer")
     assert path.read_text() == "newer" and path.stat().st_ino == inode
-    monkeypatch.setattr(os, "open", nothing_new)  # in a folder that cannot be written to
-    monkeypatch.setattr(Path, "unlink", nothing_gone)
-    _write(path, "newest")
-    assert path.read_text() == "newest" and path.stat().st_ino == inode
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -204,13 +188,3 @@ def test_targets_that_cannot_be_are_refused_early(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *args, **options: False)
     with pytest.raises(InvalidProblem, match="may not be changed"):
         check_target(tmp_path / "file")
-
-
-def test_a_full_disk_is_noticed_early(tmp_path, monkeypatch):
-    left = os.statvfs_result((1, 4096, 100, 2, 2, 10, 10, 10, 0, 255))
-    monkeypatch.setattr(os, "statvfs", lambda folder: left)
-    check_target(tmp_path / "x", 8192)
-    with pytest.raises(InvalidProblem, match=r"needs 8\.001 KiB, and the disk has 8 KiB left"):
-        check_target(tmp_path / "x", 8193)
-    os.mkfifo(tmp_path / "pipe")
-    check_target(tmp_path / "pipe", 8193)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -27,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 # ------------------------------------------------------------------- the cache
 
 PROGRAM = "AB/" + "CDEF" * 9
-TOUCHED, BC, SO = "last_accessed", f"{PROGRAM}/program.bc", f"{PROGRAM}/f/1-1-1/f.so"
+BC, SO = f"{PROGRAM}/program.bc", f"{PROGRAM}/f/1-1-1/f.so"
 CONTENT = b"what PoCL has compiled"
 
 
@@ -132,50 +130,6 @@ def on_pocl(device):
         pytest.skip("only PoCL has this cache")
 
 
-SORTED = """
-import numpy as np, opencl_lab as ol
-assert (ol.sort(np.arange(99)[::-1]) == np.arange(99)).all()
-"""
-
-
-KILLED = """
-import os, signal, sys, time
-from pathlib import Path
-import numpy as np, opencl_lab as ol
-from opencl_lab.drivers import icd, pocl
-
-recorded = %d
-if not recorded:  # however slow the machine is
-    pocl.SOON = 600
-assert (ol.sort(np.arange(99)[::-1]) == np.arange(99)).all()
-record, end = Path(os.environ["POCL_CACHE_DIR"], "checked.json"), time.monotonic() + 30
-while recorded and not (record.exists() and ".so" in record.read_text()):
-    assert time.monotonic() < end
-    time.sleep(0.05)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("on_pocl")
-@pytest.mark.parametrize("at_once", [True, False])
-def test_flipped_bits_after_a_killed_process_do_no_harm(folder, at_once):
-    """What it has recorded is compared; what it has not is not used after a minute."""
-    _run(KILLED % (not at_once), folder, ends=-signal.SIGKILL)
-    built = [*folder.glob("*/*/*.bc"), *folder.glob("*/*/*/*/*.so")]
-    assert {path.suffix for path in built} == {".bc", ".so"}
-    assert (folder / "checked.json").exists() != at_once
-    flipped = {}
-    for path in built:
-        _flip(path, path.stat().st_size // 2)
-        flipped[path] = path.read_bytes()
-        if at_once:
-            os.utime(path, (time.time() - 100,) * 2)
-    _run(SORTED, folder)
-    assert all(path.read_bytes() != flipped[path] for path in built)
-    assert _recorded(folder) == {str(path.relative_to(folder)) for path in built}
-
-
 UNREADABLE = """
 import glob, os, sys
 import numpy as np, opencl_lab as ol, pyopencl as cl
@@ -202,26 +156,6 @@ def test_what_pocl_cannot_read_is_built_again(device, folder):
     if "+Asserts" in device.platform_version:
         pytest.skip("a PoCL with assertions ends the process")
     _run(UNREADABLE % CONTENT, folder)
-
-
-CLEARED = """
-import os, shutil
-from opencl_lab.drivers.discovery import select_device
-from opencl_lab.runtime.session import session_of
-from opencl_lab.core.template import Source
-
-session = session_of(select_device().queue())
-for name in ("first", "second"):
-    session.program(Source(name, f"__kernel void {name}(void) {{}}"), ())
-    assert os.listdir(os.environ["POCL_CACHE_DIR"])
-    shutil.rmtree(os.environ["POCL_CACHE_DIR"])
-"""
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("on_pocl")
-def test_builds_outlive_a_cache_that_is_cleared(tmp_path):
-    _run(CLEARED, tmp_path / "pocl")
 
 
 @pytest.mark.parametrize("chosen", ["", "mine"])

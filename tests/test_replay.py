@@ -137,24 +137,6 @@ def test_orders_of_memory(side, rng):
             np.testing.assert_allclose(side.get(ol.gemm(left, right)), product, atol=1e-4)
 
 
-def test_what_is_kept_is_the_library_s_own(rng):
-    image = rng.standard_normal((9, 9), dtype=np.float32)
-    weights = BOX.copy()
-    first = ol.conv2d(image, weights)
-    weights[:] = 5
-    np.testing.assert_array_equal(ol.conv2d(image, BOX), first)
-    square = rng.standard_normal((3, 3), dtype=np.float32)
-    for other in (square, rng.standard_normal((3, 3), dtype=np.float32)):
-        right = ndimage.correlate(other, square, mode="constant")
-        np.testing.assert_allclose(ol.conv2d(other, square), right, atol=1e-5)
-        assert np.allclose(ol.conv2d(other, other.copy()), ol.conv2d(other, other))
-    lines, rows = (np.array([1.0, 2.0]), np.array([3.0, 4.0])), ([1.0, 2.0], [3.0, 4.0])
-    for weights in (lines, rows, lines):
-        whole = np.multiply.outer(*weights) if weights is lines else np.array(weights)
-        right = ndimage.correlate(image, whole, mode="constant")
-        np.testing.assert_allclose(ol.conv2d(image, weights), right, atol=1e-5)
-
-
 def test_arguments_without_a_kind_take_the_first_road(rng, runs):
     endless = []
     endless.append(endless)
@@ -163,24 +145,6 @@ def test_arguments_without_a_kind_take_the_first_road(rng, runs):
     keys = rng.integers(0, 9, 50, np.int32)
     assert np.array_equal(ol.sort(np.ma.array(keys)), np.sort(keys))
     assert not runs
-
-
-def test_nothing_is_replayed_if_not_wanted(rng, runs, monkeypatch):
-    monkeypatch.setattr(replay, "ENABLED", False)
-    keys = rng.integers(0, 9, 50, np.int32)
-    for _ in range(3):
-        assert np.array_equal(ol.sort(keys), np.sort(keys))
-    assert not runs and not replay._recorded
-
-
-def test_outputs_that_numpy_fills_are_filled_every_time(rng):
-    out = np.zeros((20, 40), np.float32)[:, ::2]
-    for _ in range(3):
-        x = rng.standard_normal((20, 20), dtype=np.float32)
-        ol.sort(x, out=out)
-        np.testing.assert_array_equal(out, np.sort(x))
-        ol.gemm(x, x, out=out)
-        np.testing.assert_allclose(out, x @ x, atol=1e-4)
 
 
 def test_views_and_offsets_of_device_arrays(queue, rng):

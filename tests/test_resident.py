@@ -11,11 +11,9 @@ from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.engine import implementations
 from opencl_lab.lab.engine.request import Point, Request, check_point
-from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.reference import peers
 from opencl_lab.lab.reference.peers import Library
-from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.sort.problem import SortProblem
 
 # In this environment: those in C, and NumPy in its plain form.
@@ -86,32 +84,6 @@ def test_data_of_the_device_are_compared_with_such_data(device, there):
     )
 
 
-def test_libraries_get_arrays_as_their_users_have_them(device, there):
-    """CuPy sorts rows by another algorithm, and copies signals whose axis is not the last."""
-    compared(device, resident=True, repeats=1, against="cupy")
-    assert there.shapes == [(2000,)]
-    shaped = SORT.calls.shaped(SortProblem(5, INT32, 4), {"keys": np.zeros((4, 5), np.int32)})
-    assert shaped["keys"].shape == (4, 5)
-    for inner, shape in ((1, (3, 8)), (2, (3, 8, 2))):
-        signal = np.zeros((3, 8, inner), np.complex64)
-        problem = DftProblem(8, signal.dtype, 3, inner=inner)
-        assert DFT.calls.shaped(problem, {"signal": signal})["signal"].shape == shape
-
-
-def test_all_shows_both_sides_in_one_table(device, there):
-    rows = rows_of(compared(device, 1000, against="all", algorithms="all", repeats=1))
-    able = (
-        x for x in SORT.algorithms if not x.on(device.kind).supports(SORT.problem(n=1000), device)
-    )
-    ours = [f"opencl:{algorithm.name}" for algorithm in able]
-    assert list(rows)[: len(ours)] == ours
-    assert {"numpy", "c:seq", "opencl:odd-even-merge@device", "cupy@device"} <= set(rows)
-    assert "torch@device" not in rows  # it cannot run here
-    assert rows["opencl:radix"].data == rows["numpy"].data == "host"
-    assert rows["opencl:radix"].speedup and rows["cupy@device"].speedup is None
-    assert rows["opencl:radix@device"].speedup is None
-
-
 @pytest.mark.parametrize(
     ("against", "resident", "on_host", "on_device"),
     [
@@ -140,17 +112,6 @@ def test_references_that_need_the_host_are_refused(device, there):
         compared(device, resident=True, against="c:seq")
     with pytest.raises(ReferenceUnavailable, match="torch@device: it is on another planet"):
         compared(device, against="torch@device")
-
-
-def test_what_a_library_cannot_do_makes_it_unavailable(device, there, monkeypatch):
-    def refuses(problem, module, arrays):
-        raise TypeError("no such keys\nat all")
-
-    monkeypatch.setitem(SORT.calls.peers, "cupy", refuses)
-    comparison = compared(device, resident=True, repeats=1)
-    row = rows_of(comparison)["cupy@device"]
-    assert row.status == "unavailable" and row.reason == "TypeError: no such keys"
-    assert comparison.exit_status == 0
 
 
 def test_the_command(there, tmp_path, capsys):

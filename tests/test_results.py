@@ -167,19 +167,3 @@ def test_a_result_is_an_array_like_any_other(make, queue):
     result, right = make()
     assert np.array_equal(ol.sort(result, out=result).get(), right)
     assert np.array_equal(result._new_like_me().shape, right.shape)
-
-
-def test_an_allocator_of_the_caller_is_asked(queue):
-    asked = []
-    pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(queue))
-
-    def allocator(nbytes):
-        asked.append(nbytes)
-        return pool.allocate(nbytes)
-
-    given = cl.array.to_device(queue, np.arange(N, dtype=np.int32)[::-1].copy(), allocator)
-    for _ in range(3):
-        asked.clear()
-        result = ol.sort(given)
-        assert asked == [4 * N] and type(result) is cl.array.Array
-        assert np.array_equal(result.get(), np.arange(N))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from rich.console import Console
 from opencl_lab.core.plan import Work
 from opencl_lab.core.template import Source
 from opencl_lab.drivers.verdicts import store_found, verdict_file
+from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.doctor.probes import throughput, transfers
 from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.engine.request import Point, Request
@@ -25,8 +27,8 @@ from opencl_lab.lab.measuring.roofline import (
 )
 from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.symptoms import kernels
-from opencl_lab.symptoms.kernels import Wrong
+from opencl_lab.selftest import kernels
+from opencl_lab.selftest.kernels import Wrong
 
 PEAKS = Peaks(flops32=8e12, flops64=4e12, copy_bytes=1e11, cached_bytes=5e11)
 
@@ -186,14 +188,70 @@ def test_work_that_is_left_out_is_seen(session, make, whole, lazy, monkeypatch):
         candidate.verify()
 
 
+def test_a_race_ends_with_the_fastest_of_those_that_work(device, monkeypatch):
+    if device.simulated:
+        pytest.skip("a simulator has no speed")
+    monkeypatch.setattr(throughput, "STALL_SECONDS", 0.05)
+
+    def candidates(session):
+        for chains in (1, 4):
+            yield throughput._Arithmetic(session, np.float32, 4, chains)
+        lazy = throughput._Arithmetic(session, np.float32, 4, 2)
+        lazy.amount = 1e30  # it would win
+        monkeypatch.setattr(lazy, "verify", fail)
+        yield lazy
+
+    def fail():
+        raise Wrong("planted")
+
+    *steps, last = throughput.race(device, "FLOP/s", candidates)
+    tried = dict.fromkeys(step.trying for step in steps)
+    assert list(tried) == [f"{n} chains of float4" for n in (1, 4, 2)]
+    first, second = steps[0], next(step for step in steps if step.value)
+    assert first.value is None and second.value > 0 and "FLOP/s" in second.reached
+    assert last.word == "ok" and second.value < last.value < 1e20
+    assert Peaks.of({"flops32": last.value}) is not None
+
+
+def test_a_simulator_and_a_device_without_doubles_have_no_peak(device):
+    (step,) = throughput.copy_bytes(replace(device, simulated=True))
+    assert step.word == "no"
+    poor = replace(device, capabilities=replace(device.capabilities, fp64=False))
+    (step,) = throughput.flops64(poor)
+    assert step.word == "no"
+
+
 @pytest.mark.parametrize("name", ["send_bytes", "fetch_bytes", "send_plain_bytes"])
 def test_rates_of_copies_from_and_to_the_host_are_peaks(name, device, monkeypatch):
     monkeypatch.setattr(transfers, "SIZES", (1 << 14, 1 << 16))
     monkeypatch.setattr(throughput, "STALL_SECONDS", 0.01)
     probe = getattr(transfers, name)
     *steps, last = probe(replace(device, unified_memory=False, simulated=False))
-    tried = dict.fromkeys(step["trying"] for step in steps)
+    tried = dict.fromkeys(step.trying for step in steps)
     assert list(tried) == ["16 KiB at once", "64 KiB at once"]
-    assert getattr(Peaks.of({name: last["value"]}), name) == last["value"] > 0
+    assert getattr(Peaks.of({name: last.value}), name) == last.value > 0
     (step,) = probe(replace(device, unified_memory=True))
-    assert step["verdict"] == "no" and "nothing is copied" in step["detail"]
+    assert step.word == "no" and "nothing is copied" in step.detail
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("sends", [False, True])
+def test_copies_that_leave_something_out_are_seen(device, pinned, sends):
+    candidate = transfers._Transfer(ProbeSession(device), 1 << 16, pinned, sends)
+    candidate.build()
+    assert candidate.launch() > 0
+    candidate.verify()
+    whole, candidate.array = candidate.array, candidate.array[:-1]
+    candidate.launch()
+    candidate.array = whole
+    with pytest.raises(Wrong, match="1 of 16384"):
+        candidate.verify()
+
+
+def test_the_list_of_devices_has_the_peaks(device, cache, capsys):
+    store_found(device.key, {"flops32": 2.5e11, "x": 1.0})
+    assert main(["devices", "--device", device.spec]) == 0
+    assert "peaks that oclab doctor measured: flops32 250 GFLOP/s\n" in capsys.readouterr().out
+    assert main(["devices", "--device", device.spec, "--json"]) == 0
+    peaks = json.loads(capsys.readouterr().out)["peaks"]
+    assert peaks["flops32"] == 2.5e11 and peaks["copy_bytes"] is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
@@ -30,16 +28,6 @@ def test_a_second_call_builds_nothing(fresh, built, rng, monkeypatch):
     assert built == {"programs": 1, "kernels": kernels}
 
 
-def test_another_queue_of_the_same_context_shares_everything(fresh, built, rng):
-    keys = rng.integers(0, 99, 500, np.int32)
-    ol.sort(keys, queue=fresh)
-    other = cl.CommandQueue(fresh.context)
-    assert session_of(other) is session_of(fresh)
-    kernels = built["kernels"]
-    np.testing.assert_array_equal(ol.sort(keys, queue=other), np.sort(keys))
-    assert built == {"programs": 1, "kernels": kernels}
-
-
 def test_options_reach_the_compiler(fresh, plan_of):
     text = ADD.replace("+ amount", "+ AMOUNT")
     plan = plan_of(text, options=("-DAMOUNT=7",))
@@ -58,13 +46,6 @@ def test_a_program_that_does_not_build(fresh, plan_of):
     number = text.splitlines().index(text.splitlines()[-2]) + 1
     assert f"{number} |     target" in error.details()
     assert error.exit_status == 4
-
-
-def test_a_warning_of_the_compiler_is_no_failure(fresh, plan_of):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        plan = plan_of('#warning "only a warning"\n' + ADD)
-        np.testing.assert_array_equal(run_plan(plan, fresh), np.arange(64) + 5)
 
 
 # --------------------------------------------------- checks before the first launch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import sys
 from pathlib import Path
 
@@ -58,7 +57,7 @@ def test_a_crash_is_the_result_of_its_case_alone(run):
     assert complete
     assert ended == {
         "a": ("passed", "why"),
-        "b": ("failed", "the process ended by SIGSEGV"),
+        "b": ("failed", "the process ended: SIGSEGV, signal 11 (Segmentation fault)"),
         "c": ("failed", "why"),
         "d": ("skipped", "why"),
     }
@@ -88,7 +87,7 @@ def test_cases_are_counted_by_algorithm_and_form():
     assert on_gpu["algorithm"] == "radix, for GPUs"
 
 
-def test_the_page_has_every_cell(tmp_path, monkeypatch):
+def test_the_page_has_every_cell(tmp_path):
     result = {
         "title": "Some runtime", "note": "", "date": "2026-11-25", "processor": "X", "cores": 2,
         "platform_version": "OpenCL 3.0 Some 1.0  Linux", "driver": "1.0", "complete": True,
@@ -97,12 +96,9 @@ def test_the_page_has_every_cell(tmp_path, monkeypatch):
     }  # fmt: skip
     known = matrix._merge(tmp_path / "data.json", {"some": result})
     known = matrix._merge(tmp_path / "data.json", {"pocl": {**result, "cells": []}})
-    assert list(known) == ["pocl", "some"] and known == matrix._read(tmp_path / "data.json")
+    assert list(known) == ["pocl", "some"]
     text = pages.runtimes(known)
     assert "| sort | odd-even-merge |  | **2 wrong** of 3 |" in text
     assert "| gemm | tensor |  | - |" in text and "| sort | radix, for GPUs |  | 1 |" in text
     assert "- no units: gemm tensor" in text and "`pocl`, `some` ran a share of the cases" in text
     assert "- `some`: sort by odd-even-merge, 2 cases: off by N (N)" in text
-    (tmp_path / "data.json").write_text(json.dumps({"schema": "other"}))
-    with pytest.raises(SystemExit, match="no file of this tool"):
-        matrix._read(tmp_path / "data.json")

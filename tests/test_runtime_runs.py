@@ -11,13 +11,10 @@ import planted
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from runtime_kernels import ADD, INT32, SMALL, run_plan
+from runtime_kernels import ADD, INT32, run_plan
 
-import opencl_lab as ol
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer
-from opencl_lab.lab.ops.sort.operation import SORT
-from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime import bound
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
@@ -89,31 +86,6 @@ def broken_off(monkeypatch):
     return broken
 
 
-@pytest.mark.parametrize("launches", range(4))
-def test_what_a_call_has_changed_is_not_its_input_again(launches, fresh, rng, monkeypatch):
-    keys, values = rng.permutation(500).astype(INT32), np.arange(500, dtype=INT32)
-
-    def call():
-        mine = [cl.array.to_device(fresh, array) for array in (keys, values)]
-        return [array.get() for array in ol.sort_by_key(*mine, out=tuple(mine))]
-
-    right = call()
-    enqueue, left = bound._enqueue, iter([True] * launches + [False])
-
-    def out_of_memory_once(*args):
-        if not next(left, True):
-            raise cl.MemoryError("planted")
-        return enqueue(*args)
-
-    monkeypatch.setattr(bound, "_starter", lambda queue: None)
-    monkeypatch.setattr(bound, "_enqueue", out_of_memory_once)
-    try:
-        got = call()
-    except LaunchError:
-        return
-    assert all(map(np.array_equal, got, right))
-
-
 @pytest.mark.parametrize("in_order", [True, False])
 def test_counters_are_zero_after_a_plan_that_was_broken_off(
     in_order, device, own_queue, counting, broken_off
@@ -126,24 +98,6 @@ def test_counters_are_zero_after_a_plan_that_was_broken_off(
         with broken_off(error, launches), pytest.raises((KeyboardInterrupt, LaunchError)):
             execute(executable, given, queue)
         assert (execute(executable, given, queue).outputs["y"] == given["x"] + 3).all()
-
-
-def test_one_event_a_launch_times_the_kernels(fresh, rng):
-    problem = SORT.problem(n=5_000)
-    inputs = SORT.generate(problem, 1)
-    (algorithm,) = (item for item in SORT.algorithms if item.name == "odd-even-merge")
-    device = session_of(fresh).device
-    plan = algorithm.plan(problem, algorithm.configure(problem, device, SMALL), device)
-    run = SORT.run(problem, inputs, algorithm="odd-even-merge", config=SMALL, queue=fresh)
-    assert len(run.kernel_events) == len(plan.launches) == 8
-    times = [event.profile.end - event.profile.start for event in run.kernel_events]
-    assert run.kernel_ms == pytest.approx(sum(times) * 1e-6)
-
-
-def test_device_arrays_with_an_offset_are_refused(fresh):
-    keys = cl.array.to_device(fresh, np.arange(100, dtype=np.int32))[50:]
-    with pytest.raises(ol.InvalidProblem, match="offset"):
-        SORT.run(SortProblem(50, INT32), {"keys": keys}, queue=fresh)
 
 
 # ------------------------------------------------------------------- failures

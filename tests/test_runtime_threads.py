@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import partial
@@ -10,11 +11,9 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from runtime_kernels import INT32, SMALL, together
+from runtime_kernels import SMALL, together
 
 import opencl_lab as ol
-from opencl_lab.core.plan import Buffer, Plan, Table
-from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
 # --------------------------------------------------------------------- threads
@@ -49,44 +48,6 @@ def test_threads_that_sort_at_once(side, fresh, rng, eager_threads):
     results = together(*(partial(work, mine) for mine in data))
     for given, result in zip(data, results, strict=True):
         np.testing.assert_array_equal(result, np.sort(given))
-
-
-# -------------------------------------------------------------------- tables
-
-LOOK_UP = """
-__kernel void look_up(__global const int *source, __global int *target,
-                      __global const int *squares)
-{
-    target[get_global_id(0)] = squares[source[get_global_id(0)]];
-}
-"""
-made_tables = []
-
-
-def squares(n):
-    made_tables.append(n)
-    return np.arange(n, dtype=np.int32) ** 2
-
-
-def plan_with_table(plan_of, table, shape):
-    arguments = {"source": "x", "target": "y", "squares": "t"}
-    plan = plan_of(LOOK_UP, kernel="look_up", arguments=arguments)
-    return Plan((*plan.buffers, Buffer("t", "table", shape, INT32, table)), plan.launches)
-
-
-def test_equal_tables_are_made_once_and_live_as_long_as_their_plans(fresh, plan_of, rng):
-    session = session_of(fresh)
-    made_tables.clear()
-    x = rng.integers(0, 100, 64, dtype=np.int32)
-    for name in "ab":
-        plan = plan_with_table(plan_of, Table(squares, (100,)), (100,))
-        run = execute(session.executable(name, lambda plan=plan: plan), {"x": x}, fresh)
-        np.testing.assert_array_equal(run.outputs["y"], x**2)
-    assert made_tables == [100]
-    assert len(session._tables) == 1
-    session._executables.clear()
-    del run
-    assert len(session._tables) == 0
 
 
 # --------------------------------------------------------------------- forking
@@ -192,6 +153,44 @@ def test_daemon_threads_that_call_when_the_process_ends():
     command = [sys.executable, "-W", "ignore", "-c", AT_THE_END]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\nFalse [1 2 3]\n", "")
+
+
+INTERRUPTED_WHILE_IT_DELETES = """
+import os, signal, sys, time
+from opencl_lab.core.early import command
+
+class Deleted:
+    def __del__(self):
+        if command.told is not None:
+            raise ValueError("something else")
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            pass
+
+command.raises = True
+try:
+    Deleted()
+    time.sleep(20)
+except KeyboardInterrupt:
+    print("interrupted")
+Deleted()
+"""
+
+
+def test_an_interrupt_while_an_object_is_deleted_is_not_lost(tmp_path):
+    command = tmp_path / "oclab"  # the command line has handlers of its own
+    command.write_text(INTERRUPTED_WHILE_IT_DELETES)
+    search = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=search,
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n")
+    assert "KeyboardInterrupt" not in done.stderr and "ValueError: something else" in done.stderr
 
 
 IN_A_SUBINTERPRETER = """

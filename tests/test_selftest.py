@@ -2,16 +2,12 @@
 
 import json
 import logging
-import os
-import subprocess
 import sys
 import threading
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyopencl as cl
 import pytest
 from click.testing import CliRunner
 
@@ -22,14 +18,11 @@ from opencl_lab.drivers.verdicts import Verdict, verdict_file
 from opencl_lab.lab.cli.main import cli, main
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.fft.fast import FFT
-from opencl_lab.ops.selftest import SelfTest, all_trials, examine
+from opencl_lab.ops.selftest import SelfTest, all_trials
 from opencl_lab.ops.trial import Trial
-from opencl_lab.selftest import child as child_module
 from opencl_lab.selftest import examination, trust, verdicts
-from opencl_lab.selftest.examination import Examination
 from opencl_lab.selftest.trust import SelfTestWarning
 from opencl_lab.selftest.verdicts import DEVICE, Family
-from opencl_lab.symptoms.kernels import KernelRunner
 
 KEYS = np.random.default_rng(1).integers(-(2**31), 2**31, 3_000, np.int32)
 FFT_TEMPLATES = FFT.templates
@@ -115,18 +108,6 @@ def test_the_families_of_a_first_use_are_few(device):
     )
     assert RADIX in few and few.items() <= all_of_them.items() and 8 <= len(few) <= 16
     assert all_of_them[RADIX] == RADIX_TEMPLATES
-
-
-def test_each_width_has_trials_that_need_no_double_precision(device):
-    poor = replace(device, capabilities=replace(device.capabilities, fp64=False))
-    for trials in all_trials():
-        if trials.draw is not None and trials.solver.name in ("sort", "topk", "unique", "gemm"):
-            assert {trial.wide for trial in trials.drawn(poor, 40)} == {False, True}
-
-
-def test_families_without_a_quick_trial_take_another(device):
-    handler = SelfTest(device, False, lambda step: None)
-    assert handler.test(Family("searchsorted", "binary-search", True)).value == 1
 
 
 def test_a_trial_sees_wrong_numbers():
@@ -215,25 +196,6 @@ def test_one_crash_or_error_is_tried_again(plant, device, fault):
     assert verdicts.kept(device)[RADIX.key].word == "ok"
 
 
-@pytest.mark.full
-def test_a_test_in_a_process_that_is_about_to_end_is_no_trouble(plant, device, tmp_path):
-    for_cpus(device)
-    plant("hang", "radix")
-    script = tmp_path / "short.py"
-    script.write_text(
-        "import threading, time\nimport numpy as np\nimport opencl_lab as ol\n"
-        "from opencl_lab.ops.solver import trust\nfrom opencl_lab.selftest import verdicts\n"
-        "trust.shipped = dict\ntrust.handler = 'faulty_handlers:Faulty'\n"
-        f"call = lambda: ol.sort(np.arange(77), queue=ol.select_device('{device.spec}').queue())\n"
-        "threading.Thread(target=call, daemon=True).start()\ntime.sleep(3)\n"
-    )
-    search = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{Path(__file__).parents[1]}"}
-    ended = subprocess.run(
-        [sys.executable, script], env=search, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert ended.stderr.count("\n") == 1 and "first use of" in ended.stderr
-
-
 def test_the_first_use_is_told_once(plant, device, caplog):
     plant()
     fresh_sort(device)
@@ -242,13 +204,6 @@ def test_the_first_use_is_told_once(plant, device, caplog):
     trust.forget()  # as in another process
     fresh_sort(device)
     assert "first use of" not in caplog.text
-
-
-def test_verdicts_that_cannot_be_kept_are_told(plant, device, caplog, monkeypatch):
-    monkeypatch.setattr(examination, "keep", lambda device, found: None)
-    plant()
-    fresh_sort(device)
-    assert caplog.text.count("so each process tests its kernels again") == 1
 
 
 @pytest.mark.parametrize("quiet", [False, True])
@@ -277,39 +232,6 @@ def test_a_device_without_basics_is_refused(plant, tested, device):
     assert tested() == [DEVICE.key]
 
 
-def test_a_child_that_is_stopped_while_it_starts_answers_at_once(device, monkeypatch):
-    real, child = child_module.Worker, Examination(device, "faulty_handlers:Faulty").child()
-
-    def worker(*given):
-        made = real(*given)
-        child.stop()  # as by Ctrl-C in another thread, which knows of no process yet
-        return made
-
-    monkeypatch.setattr(child_module, "Worker", worker)
-    found = child.ask("families")
-    assert (found.word, found.detail) == ("unknown", "it was stopped") and child._worker is None
-
-
-@pytest.mark.parametrize(
-    ("fault", "why"), [("list", "its answer is no verdict"), ("unlisted", "the driver ended the")]
-)
-def test_a_list_that_is_none_is_a_doubt(plant, device, fault, why):
-    plant(fault)
-    with pytest.raises(LaunchError, match=f"cannot be tested: .*{why}"):
-        examine(device, lambda family, verdict: None)
-
-
-def test_a_full_disk_or_another_user_of_the_device_is_no_fault(device, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr("opencl_lab.ops.selftest.no_room", lambda version: "no room")
-        with pytest.raises(LaunchError, match="no room"):
-            SelfTest(device, False, print)
-    test = SelfTest(device, False, print)
-    monkeypatch.setattr(KernelRunner, "run", lambda *given: (_ for _ in ()).throw(MemoryError()))
-    with pytest.raises(MemoryError):
-        test.test(DEVICE)
-
-
 def test_transforms_without_another_algorithm_refuse_a_wrong_one(plant, device):
     plant()
     wrong = Verdict("broken", "wrong, as planted", digest=kernel_digest(FFT_TEMPLATES))
@@ -334,21 +256,6 @@ def test_small_calls_stay_on_the_device_if_its_serial_side_is_wrong(plant, devic
     assert (ol.sort(KEYS[:501], device=device) == np.sort(KEYS[:501])).all()
     with pytest.raises(LaunchError, match="planted"):
         ol.sort(KEYS[:501], device=device.serial_side)
-
-
-@pytest.mark.full
-def test_parts_of_devices_are_tested_as_the_whole(plant, device, tested):
-    plant()
-    equally = cl.device_partition_property.EQUALLY
-    try:
-        part = device.handle.create_sub_devices([equally, 1])[0]
-    except cl.Error:
-        pytest.skip("it cannot be divided")
-    queue = cl.CommandQueue(cl.Context([part]), part)
-    keys = KEYS[:2_345]
-    assert (ol.sort(keys, queue=queue) == np.sort(keys)).all()
-    (family,) = [name for name in tested() if name.startswith("sort/")]
-    assert family in verdicts.kept(device)
 
 
 @pytest.mark.full

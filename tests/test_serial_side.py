@@ -15,10 +15,7 @@ import pyopencl as cl
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.core.device import SmallCalls
 from opencl_lab.lab.registry import operations
-from opencl_lab.ops.sort.solver import SortSolver
-from opencl_lab.runtime.call import Call
 
 STARTED = "import pyopencl as cl; p = cl.get_platforms(); [q.get_devices() for q in p];"
 SHOW = (
@@ -30,8 +27,8 @@ AS_UNKNOWN = "from opencl_lab.drivers import pocl_builds; pocl_builds.BUILDS.cle
 OTHERS_SEE = """
 import pyopencl as cl
 print([len(platform.get_devices()) for platform in cl.get_platforms()])
-from opencl_lab.lab.doctor.probes.small_calls import small_calls
-print(*small_calls(ol.select_device("pocl")))
+from opencl_lab.lab.doctor.probes.behaviour import serial_side
+print(*serial_side(ol.select_device("pocl")))
 """
 TWICE = """
 import numpy as np
@@ -186,38 +183,6 @@ def test_interrupted_calls_leave_nothing_locked(serial):
     assert run(INTERRUPTED, OCLAB_DEVICE="pocl").split() == ["True", "0"]
 
 
-def used(monkeypatch, us, x, **how):
-    """Return the device of a call, if the model says that it takes `us` on one thread."""
-    monkeypatch.setattr(SortSolver, "serial_us", lambda self, problem: us)
-    monkeypatch.setattr(SortSolver, "parallel_us", lambda self, problem, units: us / units)
-    devices = []
-    execute = Call.execute
-
-    def noted(call, *arguments):
-        devices.append(call.device)
-        return execute(call, *arguments)
-
-    monkeypatch.setattr(Call, "execute", noted)
-    result = ol.sort(x, **how)
-    assert (np.asarray(result.get() if hasattr(result, "get") else result) == np.arange(7)).all()
-    return devices[-1]
-
-
-def test_calls_go_where_the_model_says(monkeypatch, threads, serial):
-    x = np.arange(7, dtype=np.int32)[::-1]
-    monkeypatch.setenv("OCLAB_TUNING", "off")  # another key for each case: nothing is replayed
-    together = threads.small_calls("sort").wait_us / (1 - 1 / threads.compute_units)
-    assert used(monkeypatch, 0.9 * together, x.copy()) == serial
-    x = x.astype(np.int16)
-    assert used(monkeypatch, 1.1 * together, x.copy()) == threads
-    x = x.astype(np.uint8)
-    assert used(monkeypatch, 1, x, queue=threads.queue()) == threads
-    assert used(monkeypatch, 1, x, config={"CAPACITY": 1 << 14}, algorithm="radix") == threads
-    assert used(monkeypatch, 1, x, config={}, device=threads) == serial
-    assert used(monkeypatch, 1, ol.to_device(x.copy(), threads)) == threads
-    assert used(monkeypatch, 3000, x, algorithm="radix", device=serial) == serial
-
-
 @pytest.mark.parametrize(
     ("name", "options", "naive"),
     [
@@ -231,7 +196,7 @@ def test_calls_go_where_the_model_says(monkeypatch, threads, serial):
 def test_slow_algorithms_stay_on_the_threads(threads, serial, name, options, naive):
     operation = operations()[name]
     problem = operation.problem(**operation.with_defaults(options))
-    device = replace(threads, measured_calls={name: SmallCalls(1.0, 30.0)}, compute_units=4)
+    device = replace(threads, compute_units=4)
     assert operation.side(problem, device) == serial
     for algorithm in naive:
         assert operation.side(problem, device, algorithm) == device, algorithm

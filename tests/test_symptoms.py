@@ -3,18 +3,13 @@
 import re
 from dataclasses import replace
 
-import numpy as np
 import pyopencl as cl
 import pytest
 
-from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.plan import Buffer, Plan, check_plan
-from opencl_lab.lab.doctor.probes import behaviour, features, limits, vectors
-from opencl_lab.ops.sort.part_sizes import needs_parts
-from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.symptoms import basics as symptoms
-from opencl_lab.symptoms.basics import BASICS
-from opencl_lab.symptoms.kernels import KernelRunner, Wrong, check
+from opencl_lab.lab.doctor.probes import barriers, behaviour, features, limits, vectors
+from opencl_lab.lab.doctor.probing import ProbeSession
+from opencl_lab.selftest import basics
+from opencl_lab.selftest.kernels import KernelRunner, Wrong, check
 
 
 @pytest.fixture
@@ -32,9 +27,13 @@ def plant(monkeypatch):
     return plant
 
 
-@pytest.mark.parametrize("name", [name for name, _ in BASICS])
-def test_a_sound_device_has_no_symptom(device, name):
-    dict(BASICS)[name](device)
+def checked(device, name):
+    """Run the check of this name."""
+    if name in basics.CHECKS:
+        basics.CHECKS[name](device)
+    else:
+        session = ProbeSession(device)
+        getattr(barriers, name.replace(" ", "_"))(session, session.size(64))
 
 
 FAULTS = [
@@ -63,22 +62,14 @@ def test_each_fault_is_seen(device, plant, name, old, new, told):
         pytest.skip("items of a warp need no barrier to see each other's stores")
     plant(old, new)
     with pytest.raises(Wrong, match=re.escape(told)) as caught:
-        dict(BASICS)[name](device)
+        checked(device, name)
     assert "without optimisation" not in str(caught.value)
 
 
 def test_a_fault_of_the_optimiser_is_called_one(device, plant):
     plant(r"fma\(-c, b, t\)", "fma(-c, b, t + (l < 56))", unless="-cl-opt-disable")
     with pytest.raises(Wrong, match=r"a pair of .*; without optimisation it is right$"):
-        symptoms.butterflies(device)
-
-
-def test_what_many_turns_make_is_what_one_turn_makes_many_times():
-    x = np.random.default_rng(1).integers(0, 1 << 32, 5, dtype=np.uint32)
-    expected, turns = x.copy(), np.array([0, 1, 2, 1000, 77], np.uint32)
-    for turn in range(max(turns)):
-        expected = np.where(turn < turns, expected * np.uint32(1664525) + 1013904223, expected)
-    np.testing.assert_array_equal(symptoms.after(x, turns), expected)
+        checked(device, "butterflies")
 
 
 LOOPS_END = ("turns < most", "turns < min(most, 65535u)")
@@ -86,7 +77,7 @@ ALL_STORES = (limits.local_memory, r"tile\[i\] = hash")
 SUMS, FORMS = "a * b + a", vectors.vector_bytes
 PROBED = [
     (behaviour.usable, *LOOPS_END, False, "without an error"),
-    (behaviour.barriers_in_loops, r"if \(l % 3 == 1\).*", "", False, "group of 64: what items"),
+    (barriers.barriers_in_loops, r"if \(l % 3 == 1\).*", "", False, "group of 64: what items"),
     (limits.max_work_group, r"\+= tile", "+= get_local_size(0) > 64 ? 0 : tile", 64, "64 of"),
     (*ALL_STORES, "tile[i & ~1u] = hash", 0, "0 of"),
     (*ALL_STORES, "if (i < 40000) tile[i] = hash", 1 << 17, "131072 of"),
@@ -111,7 +102,7 @@ SOUND = {getattr(case, "values", case)[0] for case in PROBED}
 @pytest.mark.parametrize("probe", sorted(SOUND, key=lambda probe: probe.__name__))
 def test_probes_find_a_sound_device_sound(device, probe):
     *_, last = probe(device)
-    assert last["verdict"] in ("ok", "no"), last
+    assert last.word in ("ok", "no"), last
 
 
 @pytest.mark.few(2)
@@ -123,26 +114,8 @@ def test_a_symptom_takes_a_capability_away(device, plant, probe, old, new, value
     small = replace(small, local_memory=min(device.local_memory, 1 << 18))
     plant(old, new)
     *_, last = probe(small)
-    assert last["verdict"] in ("broken", "limited", "no") and last["value"] == value, last
-    assert told in last["detail"], last
-
-
-def test_buffers_that_find_no_room_in_the_host_s_memory_are_not_tried(device, monkeypatch):
-    monkeypatch.setattr(limits, "_free_memory", lambda: 6e6)
-    *_, last = limits.max_allocation(replace(device, unified_memory=True, max_allocation=1 << 40))
-    assert last["verdict"] == "ok" and "value" not in last
-    assert last["detail"] == "both ends of 2.861 MiB, as no more memory is free; 1 TiB claimed"
-
-
-def test_a_refused_buffer_is_no_fault(device, monkeypatch):
-    def refuse(session, program, size):
-        if size > 1 << 20:
-            raise cl.MemoryError("no memory now")
-
-    monkeypatch.setattr(limits, "_ends", refuse)
-    *_, last = limits.max_allocation(device)
-    assert last["verdict"] == "ok" and "value" not in last
-    assert last["detail"] == "both ends of 1 MiB; 256 MiB refused: no memory now"
+    assert last.word in ("broken", "limited", "no") and last.value == value, last
+    assert told in last.detail, last
 
 
 @pytest.mark.parametrize("works", [True, False])
@@ -157,15 +130,15 @@ def test_what_is_not_claimed_is_tried(device, works, monkeypatch):
     monkeypatch.setattr(limits, "_ends", ends)
     claims = replace(device, unified_memory=False, max_allocation=2 << 30, global_memory=8 << 30)
     *_, last = limits.max_allocation(claims)
-    assert last["verdict"] == "ok" and max(tried) > 2 << 30
-    assert last.get("value") == (max(tried) if works else None), last
-    found = replace(claims.capabilities, max_allocation=last.get("value", 0))
+    assert last.word == "ok" and max(tried) > 2 << 30
+    assert last.value == (max(tried) if works else None), last
+    found = replace(claims.capabilities, max_allocation=last.value or 0)
     assert replace(claims, capabilities=found).largest_buffer == (15 << 29 if works else 2 << 30)
 
     half = replace(device, max_work_group=64, max_work_items=(64,) * 3)
     monkeypatch.setattr(limits, "check", check if works else refuse_above(64))
     *_, last = limits.max_work_group(half)
-    assert last["verdict"] == "ok" and last["value"] == (128 if works else 64), last
+    assert last.word == "ok" and last.value == (128 if works else 64), last
 
 
 def refuse_above(size):
@@ -177,20 +150,3 @@ def refuse_above(size):
             raise Wrong("beyond the claim")
 
     return refusing
-
-
-def test_local_memory_that_cannot_be_passed_is_found(device, plant):
-    plant("= .__local uint .. ?passed", "= (__local uint *)passed; return")
-    small = replace(device, local_memory=1 << 15)
-    *_, last = limits.local_memory(small)
-    assert last["verdict"] == "broken" and "8192 bytes, passed" in last["detail"], last
-
-
-def test_plans_keep_to_the_largest_buffer_that_was_seen_to_work(device):
-    limited = replace(device, capabilities=replace(device.capabilities, max_allocation=1 << 20))
-    plan = Plan((Buffer("x", "in", (1 << 19,), np.dtype(np.int32)),), ())
-    check_plan(plan, device)
-    with pytest.raises(InvalidProblem, match="1 MiB at once"):
-        check_plan(plan, limited)
-    problem = SortProblem(1 << 19, np.dtype(np.int32))
-    assert needs_parts(problem, limited) and not needs_parts(problem, device)

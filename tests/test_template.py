@@ -9,7 +9,7 @@ import pytest
 from mako.lookup import TemplateLookup
 
 from opencl_lab.core import template as module
-from opencl_lab.core.errors import BuildError, OclabError
+from opencl_lab.core.errors import BuildError
 from opencl_lab.core.template import Source, render
 
 
@@ -100,30 +100,6 @@ def test_what_is_no_include_is_not_looked_for(template):
         render(template('<%page args="A"/><%include file="${A}"/>'), {"A": "part.mako"})
 
 
-def test_templates_include_parts_of_the_package(template):
-    text = '<%namespace name="fence" file="{}"/>${{fence.declare(PTX=False)}}'
-    relative = template(text.format("common/fence.mako"))
-    absolute = template(text.format("/common/fence.mako"), "other.cl.mako")
-    assert "DEVICE_FENCE" in render(relative, {}).text
-    assert render(relative, {}).text == render(absolute, {}).text
-
-
-def test_our_own_templates_are_as_strict(template, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "ROOT", tmp_path)
-    template('<%page args="A"/>${A}${UNDECLARED}', "planted.cl.mako")
-    with pytest.raises(BuildError, match="UNDECLARED"):
-        render("planted.cl.mako", {"A": 1})
-
-
-def test_our_own_templates_are_read_once(template, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "ROOT", tmp_path)
-    name = "edited.cl.mako"
-    for body in ("first", "second"):
-        template(body, name)
-        assert render(name, {}).text == "first" and not module.is_watched((name,))
-    assert module.kernel_digest((name,)) != module.digest_now((name,))
-
-
 @pytest.mark.parametrize("name", ["sort/no_such.cl.mako", "/no/such/folder/kernel.cl.mako"])
 def test_a_missing_template(name):
     with pytest.raises(BuildError, match=re.escape(name)):
@@ -143,16 +119,6 @@ def test_an_error_inside_a_template_names_its_place(template):
     assert "${1 // A}" in caught.value.log
 
 
-def test_a_template_of_the_user_may_include_ours(template):
-    text = (
-        '<%page args="A"/><%namespace name="extensions" file="/common/extensions.mako"/>'
-        "${extensions.enable(fp64=A)}"
-    )
-    path = template(text)
-    assert "cl_khr_fp64" in render(path, {"A": True}).text
-    assert render(path, {"A": False}).text == ""
-
-
 BUILDING_BLOCKS = sorted(
     str(path.relative_to(module.ROOT))
     for path in module.ROOT.rglob("*.mako")
@@ -167,19 +133,3 @@ def test_building_blocks_get_all_that_they_use_by_arguments(name):
     assert "<%page" not in compiled.source and "<%include" not in compiled.source
     read = set(re.findall(r"context(?:\.get\(|\[)'(\w+)'", compiled.code))
     assert read <= {"caller", "local", *dir(builtins)}  # two names of Mako's own
-
-
-def test_details_of_a_build_error():
-    source = "\n".join(f"line {number};" for number in range(1, 12))
-    error = BuildError("it failed", log="  kernel:3: oh no\n", source=source, options=("-w", "-x"))
-    assert isinstance(error, OclabError)
-    assert error.exit_status == 4
-    assert error.sentence == "it failed"
-    assert str(error) == f"it failed\n\n{error.details()}"
-    numbered = error.numbered_source().splitlines()
-    assert numbered[0] == " 1 | line 1;"
-    assert numbered[2] == " 3 | line 3;"
-    assert numbered[10] == "11 | line 11;"
-    assert (
-        error.details() == f"build options: -w -x\n\nkernel:3: oh no\n\n{error.numbered_source()}"
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pyopencl as cl
@@ -235,22 +234,3 @@ def test_every_part_comes_back_to_its_place(queue, count, pinned, rng, monkeypat
     assert len(done) == count
     if count:
         assert all(seconds[stage] > 0 for stage in ("read", "work", "write"))
-
-
-def test_stages_overlap(queue):
-    seen, lock, most = set(), threading.Lock(), []
-
-    def stage(name):
-        def busy(*unused):
-            with lock:
-                seen.add(name)
-                most.append(len(seen))
-            time.sleep(0.02)
-            with lock:
-                seen.discard(name)
-
-        return busy
-
-    part = Part(stage("read"), stage("write"))
-    run_parts([part] * 6, (64,), BYTE, stage("work"), queue)
-    assert max(most) == 3

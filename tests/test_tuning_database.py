@@ -13,13 +13,12 @@ import pytest
 from msgspec import structs
 from tuned_entries import DEFAULT, GPU, N1024, SISTER, TILED, VERSION, store, tuned, used
 
-from opencl_lab.core.errors import BuildError, InvalidConfig
+from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.space import Config
-from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.registry import operations
-from opencl_lab.lab.tuning.task import TuningTask, problem_with
+from opencl_lab.lab.tuning.task import problem_with
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.tuned import database, storage
@@ -152,18 +151,6 @@ def test_where_a_model_chooses_only_this_device_and_nearly_this_size_count():
     assert names == {"gemv", "tensor", "packed", "blocked", "direct"}
 
 
-def test_what_does_not_fit_is_passed_over():
-    small = replace(SISTER, max_work_group=256)
-    small = replace(small, capabilities=replace(GPU.capabilities, max_work_group=256))
-    store(GPU, 0)  # TILE 32: 1024 items
-    assert used(device=small) == TILED.default_config(N1024, small)
-    broken = entry_of(SISTER, "gemm", "tiled", VERSION, N1024, tuned(1).replace(UNROLL=5), 1)
-    store(COUSIN, 2)
-    database.add([broken, structs.replace(broken, config=tuned(1).replace(X=1))])
-    assert used(device=SISTER) == tuned(0)
-    assert used(device=COUSIN) == tuned(2)
-
-
 def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
     entry = entry_of(GPU, "gemm", "tiled", VERSION, N1024, tuned(0), 1.0)
     ship(entry, structs.replace(entry, version=0, sizes={**entry.sizes, "m": 4096}))
@@ -250,30 +237,6 @@ def test_a_changed_driver_makes_stale_and_says_so_once(caplog):
     assert used(device=updated) == tuned(1) and used() == tuned(0)
 
 
-def test_the_digest_covers_templates_and_what_they_include(tmp_path):
-    def digest():
-        return kernel_digest((str(template),))
-
-    template, part = tmp_path / "a.cl.mako", tmp_path / "part.mako"
-    part.write_text("int x;\n")
-    template.write_text(
-        '<%namespace name="fence" file="/common/fence.mako"/>\n<%include file="part.mako"/>\nint y;'
-    )
-    first = digest()
-    assert digest() == first
-    part.write_text("int z;\n")
-    second = digest()
-    template.write_text(template.read_text() + " ")
-    assert len({first, second, digest()}) == 3
-    template.write_text("int y;")
-    third = digest()
-    template.write_text('<%namespace name="fence" file="/common/fence.mako"/>int y;')
-    assert digest() != third
-    assert len({kernel_digest(item.templates) for item in GEMM.algorithms}) == len(GEMM.algorithms)
-    with pytest.raises(BuildError, match="missing"):
-        kernel_digest(("gemm/missing.cl.mako",))
-
-
 def test_algorithms_name_their_operation_and_every_template_they_launch(device):
     for operation in operations().values():
         problem = operation.problem(**operation.with_defaults({operation.size_option: 5000}))
@@ -288,22 +251,3 @@ def test_algorithms_name_their_operation_and_every_template_they_launch(device):
         assert set(problem.sizes) | set(problem.layout) <= names
         assert not set(problem.sizes) & set(problem.layout)
         assert all(set(problem.sizes) <= set(changes) for changes in operation.check_cases)
-
-
-def test_every_algorithm_can_be_checked_with_awkward_sizes():
-    for operation in operations().values():
-        problem = operation.problem(**operation.with_defaults({operation.size_option: 256}))
-        for algorithm in operation.algorithms:
-            task = TuningTask(operation, algorithm.name, problem, GPU)
-            assert algorithm.supports(problem, GPU) or task.check_problems
-
-
-def test_awkward_sizes_are_above_every_tile_and_no_multiple_of_one():
-    for operation in operations().values():
-        for algorithm in operation.algorithms:
-            for parameter in algorithm.on(GPU.kind).space.parameters:
-                size = parameter.name.removeprefix("TILE_").lower()
-                for changes in operation.check_cases:
-                    # Few rows or columns are a case of their own, below every tile.
-                    for tile in parameter.values if changes.get(size, 0) > 16 else ():
-                        assert changes[size] > tile and changes[size] % tile

@@ -12,7 +12,7 @@ from tuned_entries import DEFAULT, GPU, N1024, VERSION, store, tuned, used
 
 from opencl_lab.core.errors import OclabError
 from opencl_lab.ops.gemm.problem import GemmProblem
-from opencl_lab.tuned import database, storage
+from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import document, entry_of
 
 pytestmark = pytest.mark.usefixtures("overlay")
@@ -68,14 +68,6 @@ def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, capl
     assert overlay.read_text() == text
 
 
-def test_a_damaged_shipped_file_is_only_mentioned(caplog):
-    storage.SHIPPED.mkdir()
-    path = storage.SHIPPED / "gemm.json"
-    path.write_text("{")
-    assert used() == DEFAULT and path.read_text() == "{"
-    assert len(caplog.records) == 1
-
-
 def test_what_cannot_be_written_is_an_error_in_one_sentence(overlay):
     overlay.parent.parent.mkdir()
     overlay.parent.write_text("a file where the folder should be")
@@ -84,11 +76,23 @@ def test_what_cannot_be_written_is_an_error_in_one_sentence(overlay):
         store(GPU, 0)
 
 
+def test_changes_by_other_processes_are_seen(overlay, monkeypatch):
+    store(GPU, 0)
+    one = overlay.read_text()
+    store(GPU, 1)
+    assert used() == tuned(1)
+    overlay.write_text(one)
+    monkeypatch.setattr(database, "_next_check", 0.0)  # a second later
+    assert used() == tuned(0)
+    overlay.unlink()
+    monkeypatch.setattr(database, "_next_check", 0.0)
+    assert used() == DEFAULT
+
+
 WRITER = """
 import sys
 from msgspec.structs import replace
 from opencl_lab.core.space import Config
-from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import parse
 with open(sys.argv[1]) as file:
     first = parse(file.read())[0]

@@ -176,14 +176,6 @@ def test_our_own_errors_come_through_with_all_they_say():
     worker.kill()
 
 
-@pytest.mark.parametrize("target", ["no_such_module:f", f"{__name__}:missing"])
-def test_what_cannot_be_imported(target):
-    worker = Worker(opening(target))
-    with pytest.raises(Failed, match=r"no_such_module|missing"):
-        worker.answer()
-    worker.kill()
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("request_", "code", "words"),

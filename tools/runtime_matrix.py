@@ -1,8 +1,7 @@
 """Run the matrix of operations and algorithms on OpenCL runtimes.
 
     python tools/runtime_matrix.py run pocl mali ...      # runtimes of `RUNTIMES`, on this machine
-    python tools/runtime_matrix.py run --as h200 --title "NVIDIA H200" --device gpu --out h200.json
-    python tools/runtime_matrix.py merge h200.json ...    # into docs/runtimes.json
+    python tools/runtime_matrix.py run --as h200 --title "NVIDIA H200" --device gpu --out FILE
     python tools/runtime_matrix.py run pocl-arm64 --python ...     # see tools/arm64.sh
     python tools/runtime_matrix.py list
 
@@ -22,7 +21,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -35,47 +33,32 @@ from typing import Any
 
 from race_search import BUILD_OPTIONS
 
+from opencl_lab.drivers.pretend import LIMITS
+from opencl_lab.workers.worker import Died, end, last_line
+
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/runtimes.json"
-SCHEMA = "oclab-runtimes/1"
 LOG = "OCLAB_MATRIX_LOG"
 """The file to which this module, as a plugin of pytest, writes how cases ended."""
-MOST_STARTS = 25
-PROGRESS = re.compile(r"[.sFExX]*( *\[.*%\])?")
-"""What pytest prints of cases that end."""
-PRETENDED = ("mali", "adreno", "apple", "amd-gcn", "intel-xe")
+MOST_STARTS, OUT_OF_TIME = 25, "out of time"
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """A runtime, and how it is met.
-
-    Parameters
-    ----------
-    title : str
-    version : str
-        A pattern that is found in the machine's name, its platform's name and version.
-    environment : mapping
-    cases : str
-        Which cases, as pytest's ``-k`` takes it; by default all.
-    trusted : bool
-        Whether other results than right ones are an error.
-    note : str
-        What the page says of it.
-    within : str
-        A program that runs others on it.
-    case_seconds : float
-        Time without any result after which the running cases count as hung.
-    """
+    """A runtime, and how it is met."""
 
     title: str
-    version: str
+    version: str  # a pattern in the machine's name and the platform's name and version
     environment: Mapping[str, str] = field(default_factory=dict)
-    cases: str = ""
-    trusted: bool = True
-    note: str = ""
-    within: str = ""
-    case_seconds: float = 120.0
+    cases: str = ""  # which ones, as pytest's ``-k`` takes it; by default all
+    trusted: bool = True  # whether other results than right ones are an error
+    note: str = ""  # what the page says of it
+    within: str = ""  # a program that runs others on it
+    case_seconds: float = 120.0  # without any result, after which the running cases count as hung
+
+    def started(self, python: str) -> list[str]:
+        """Return the beginning of a command that runs Python on it."""
+        return [self.within, python] if self.within else [python]
 
 
 PIP, WORDS = r"PoCL 3\.0-rc2", "int64 or float64 or sweep"
@@ -123,7 +106,7 @@ RUNTIMES = {
             PIP,
             {"OCLAB_PRETEND": name},
         )
-        for name in PRETENDED
+        for name in LIMITS
     },
 }
 
@@ -140,7 +123,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 def pytest_runtest_logstart(nodeid: str) -> None:
     """Write down that a case is running."""
-    _write(nodeid, "began", "")
+    _note(nodeid, "began", "")
 
 
 def pytest_runtest_logreport(report: Any) -> None:
@@ -152,13 +135,17 @@ def pytest_runtest_logreport(report: Any) -> None:
         elif report.failed:
             why = getattr(getattr(report.longrepr, "reprcrash", None), "message", "")
             why = (why or str(report.longrepr)).strip().split("\n")[0]
-        _write(report.nodeid, report.outcome, why)
+        _note(report.nodeid, report.outcome, why)
 
 
-def _write(*line: str) -> None:
+def _note(*line: str) -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        with Path(os.environ[LOG]).open("a", encoding="utf-8") as log:
-            print(json.dumps(line), file=log)
+        _write(Path(os.environ[LOG]), *line)
+
+
+def _write(log: Path, *line: str) -> None:
+    with log.open("a", encoding="utf-8") as file:
+        print(json.dumps(line), file=file)
 
 
 def _lines(log: Path) -> Iterator[tuple[str, str, str]]:
@@ -168,12 +155,6 @@ def _lines(log: Path) -> Iterator[tuple[str, str, str]]:
 
 
 # ---------------------------------------------------------------------- running
-
-
-def _end(process: subprocess.Popen[bytes]) -> int:
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    return process.wait()
 
 
 def _watched(
@@ -200,69 +181,47 @@ def _watched(
                 if log.stat().st_size != size:
                     size, changed = log.stat().st_size, now
                 if now > until:
-                    return "out of time"
+                    return OUT_OF_TIME
                 if now - changed > patience:
                     return f"not done after {patience:g} s"
             if process.returncode in (0, 1, 5):  # passed, failed, nothing left
                 return ""
-            if process.returncode < 0:
-                return f"the process ended by {signal.Signals(-process.returncode).name}"
-            printed.seek(0)
-            lines = printed.read().decode(errors="replace").strip().split("\n")
-            last = next((line for line in reversed(lines) if not PROGRESS.fullmatch(line)), "")
-            return f"the process ended with exit status {process.returncode}: {last}"
+            return f"the process ended: {Died(process.returncode, last_line(printed, 'error'))}"
         finally:
-            _end(process)
+            end(process)
 
 
 def outcomes(runtime: Runtime, options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
     """Run the cases of a runtime; return the outcome and the reason of each, and if all ran."""
     environment = _environment(runtime)
-    command = [*_started(runtime, options.python), "-m", "pytest", "-q", "tests/test_matrix.py"]
-    command += ["-p", "runtime_matrix", "-p", "no:cacheprovider"]
     share = _share(runtime, options)
-    if share:
-        command += ["-k", share]
-    if options.jobs > 1:
-        command += ["-n", str(options.jobs)]
+    command = [*runtime.started(options.python), "-m", "pytest", "-q", "tests/test_matrix.py"]
+    command += ["-p", "runtime_matrix", "-p", "no:cacheprovider"]
+    command += ["-k", share] if share else []
+    command += ["-n", str(options.jobs)] if options.jobs > 1 else []
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
         log.touch()
         environment[LOG] = str(log)
         until = time.monotonic() + options.limit
-        complete = False
         for _ in range(MOST_STARTS):
-            before = set(_lines(log))
+            before = log.read_bytes()
             why = _watched(command, environment, log, until, runtime.case_seconds)
-            running = _running(log)
-            if why and why != "out of time":
-                with log.open("a", encoding="utf-8") as written:
-                    for case in running:
-                        print(json.dumps((case, "failed", why)), file=written)
-            complete = not why
-            stuck = set(_lines(log)) == before
-            if complete or why == "out of time" or stuck:
-                if why:
-                    print(f"  {why}", flush=True)
+            last = {case: outcome for case, outcome, _ in _lines(log)}
+            if why and why != OUT_OF_TIME:
+                for case in (case for case, outcome in last.items() if outcome == "began"):
+                    _write(log, case, "failed", why)
+            if why in ("", OUT_OF_TIME) or log.read_bytes() == before:
                 break
+        if why:
+            print(f"  {why}", flush=True)
         ended = {case: (outcome, why) for case, outcome, why in _lines(log) if outcome != "began"}
-    return ended, complete
+    return ended, not why
 
 
 def _share(runtime: Runtime, options: argparse.Namespace) -> str:
     """Return which cases are run, as pytest's ``-k`` takes it; all if it is empty."""
     return " and ".join(f"({text})" for text in (runtime.cases, options.only) if text)
-
-
-def _running(log: Path) -> list[str]:
-    began: dict[str, bool] = {}
-    for case, outcome, _ in _lines(log):
-        began[case] = outcome == "began"
-    return [case for case, still in began.items() if still]
-
-
-def _started(runtime: Runtime, python: str) -> list[str]:
-    return [runtime.within, python] if runtime.within else [python]
 
 
 def _environment(runtime: Runtime) -> dict[str, str]:
@@ -276,14 +235,13 @@ def _environment(runtime: Runtime) -> dict[str, str]:
 
 
 ABOUT = """
-import json, os, platform, sys
+import json, os, platform, re, sys
 from opencl_lab import __version__
 from opencl_lab.drivers.discovery import devices, choose_device
 from opencl_lab.drivers.processes import cpu_fields
 found = devices()
 spec = os.environ.get("OCLAB_DEVICE")
 if spec in (None, "", "serial"):
-    import re
     names = (f"{platform.machine()} {d.platform} {d.platform_version}" for d in found)
     found = [d for d, name in zip(found, names) if re.search(sys.argv[1], name)]
     if not found:
@@ -303,9 +261,10 @@ json.dump({
 def about(runtime: Runtime, python: str) -> dict[str, Any] | None:
     """Return what a runtime says of itself and where; None if it is not here."""
     if runtime.within and shutil.which(runtime.within) is None:
+        print(f"  there is no {runtime.within}", flush=True)
         return None
     done = subprocess.run(
-        [*_started(runtime, python), "-W", "ignore", "-c", ABOUT, runtime.version],
+        [*runtime.started(python), "-W", "ignore", "-c", ABOUT, runtime.version],
         cwd=ROOT,
         env=_environment(runtime),
         capture_output=True,
@@ -314,15 +273,18 @@ def about(runtime: Runtime, python: str) -> dict[str, Any] | None:
     if done.returncode:
         print(f"  {done.stderr.strip().splitlines()[-1:] or ['no device']}", flush=True)
         return None
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return dict(json.loads(done.stdout))
+
+
+def _no_cases() -> dict[str, Any]:
+    return {"passed": 0, "limited": defaultdict(int), "failed": defaultdict(list)}
 
 
 def cells(ended: Mapping[str, tuple[str, str]], spec: str, kind: str) -> list[dict[str, Any]]:
     """Return the counts and reasons of each algorithm, from those of cases."""
     from opencl_lab.lab.registry import operations
 
-    made: dict[tuple[str, str], dict[str, Any]] = {}
+    made: dict[tuple[str, str], dict[str, Any]] = defaultdict(_no_cases)
     for case, (outcome, why) in ended.items():
         name = case.partition("[")[2].rstrip("]")
         title, _, rest = name.partition(f"-{spec}-")
@@ -331,14 +293,12 @@ def cells(ended: Mapping[str, tuple[str, str]], spec: str, kind: str) -> list[di
         forms = named.on("cpu") is not named.on("gpu")
         if forms and (kind != "cpu" or "-on-gpus" in rest):
             algorithm += ", for GPUs"
-        cell = made.setdefault(
-            (operation, algorithm), {"passed": 0, "limited": {}, "failed": defaultdict(list)}
-        )
+        cell = made[operation, algorithm]
         if outcome == "passed":
             cell["passed"] += 1
         elif outcome == "skipped":
             reason = why.partition(": ")[2] or why
-            cell["limited"][reason] = cell["limited"].get(reason, 0) + 1
+            cell["limited"][reason] += 1
         else:
             cell["failed"][_short(why)].append(rest.partition("-on-gpus")[0])
     return [
@@ -362,11 +322,9 @@ def run(names: Mapping[str, Runtime], options: argparse.Namespace) -> int:
         print(f"{name}: {runtime.title}", flush=True)
         where = about(runtime, options.python)
         if where is None:
-            print("  is not here, so it is left out", flush=True)
             continue
-        begin = time.monotonic()
-        environment = {**runtime.environment, "OCLAB_DEVICE": where["spec"]}
-        chosen = replace(runtime, environment=environment)
+        device = {"OCLAB_DEVICE": where["spec"]}
+        chosen = replace(runtime, environment={**runtime.environment, **device})
         ended, complete = outcomes(chosen, options)
         found = cells(ended, where["spec"], where["kind"])
         result = {
@@ -374,7 +332,6 @@ def run(names: Mapping[str, Runtime], options: argparse.Namespace) -> int:
             "note": runtime.note,
             "date": time.strftime("%Y-%m-%d", time.gmtime()),
             **where,
-            "seconds": round(time.monotonic() - begin),
             "complete": complete,
             "share": _share(runtime, options),
             "cells": found,
@@ -383,11 +340,8 @@ def run(names: Mapping[str, Runtime], options: argparse.Namespace) -> int:
         passed = sum(cell["passed"] for cell in found)
         failed = sum(len(cases) for cell in found for cases in cell["failed"].values())
         limited = sum(count for cell in found for count in cell["limited"].values())
-        print(
-            f"  {passed} right, {limited} not supported, {failed} wrong"
-            f"{'' if complete else ', others not run'}, in {result['seconds']} s",
-            flush=True,
-        )
+        rest = "" if complete else ", others not run"
+        print(f"  {passed} right, {limited} not supported, {failed} wrong{rest}", flush=True)
         for cell in found:
             for why, cases in cell["failed"].items():
                 print(f"  {cell['operation']} {cell['algorithm']}: {', '.join(cases)}: {why}")
@@ -395,31 +349,23 @@ def run(names: Mapping[str, Runtime], options: argparse.Namespace) -> int:
     return int(status)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
-    if content.get("schema") != SCHEMA:
-        sys.exit(f"{path} is no file of this tool")
-    found: dict[str, Any] = content["runtimes"]
-    return found
-
-
 def _merge(path: Path, new: Mapping[str, Any]) -> dict[str, Any]:
-    known = {**_read(path), **new}
-    order = [*RUNTIMES, *known]
-    known = {name: known[name] for name in dict.fromkeys(order) if name in known}
-    text = json.dumps({"schema": SCHEMA, "runtimes": known}, indent=1)
+    """Put results into a file that may have others, in the order of `RUNTIMES`."""
+    known = json.loads(path.read_text(encoding="utf-8"))["runtimes"] if path.exists() else {}
+    known |= new
+    known = {name: known[name] for name in dict.fromkeys([*RUNTIMES, *known]) if name in known}
+    text = json.dumps({"schema": "oclab-runtimes/1", "runtimes": known}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")
     return known
 
 
 def main() -> int:
-    """Run what the command line says."""
+    """Do what the command line says."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="list the runtimes")
     running = commands.add_parser("run", help="run the matrix on runtimes")
     running.add_argument("names", nargs="*", metavar="NAME", help="of `list`")
     running.add_argument("--as", dest="own", metavar="NAME", help="a name for another device")
@@ -430,19 +376,10 @@ def main() -> int:
     running.add_argument("--limit", type=float, default=3600, help="seconds of each runtime")
     running.add_argument("--only", default="", help="cases, as pytest's -k takes it")
     running.add_argument("--python", default=sys.executable, help="interpreter with the runtime")
-    merging = commands.add_parser("merge", help=f"merge files into {DATA.name}")
-    merging.add_argument("files", nargs="+", type=Path)
-    commands.add_parser("list", help="list the runtimes")
     options = parser.parse_args()
     if options.command == "list":
         for name, runtime in RUNTIMES.items():
             print(f"{name:12} {runtime.title}")
-        return 0
-    if options.command == "merge":
-        new: dict[str, Any] = {}
-        for path in options.files:
-            new |= _read(path)
-        _merge(DATA, new)
         return 0
     unknown = set(options.names) - set(RUNTIMES)
     if unknown or bool(options.own) != bool(options.device):

@@ -157,8 +157,7 @@ def main() -> None:
     serial = threads.serial_side
     if serial is None:
         sys.exit(f"{threads} has no serial side")
-    costs = threads.measured_calls or "not measured: see oclab doctor"
-    print(f"{threads}, {threads.compute_units} units; costs of small calls: {costs}")
+    print(f"{threads}, {threads.compute_units} units")
     names = ("serial", "threads", "auto", "library", "auto/better", "library/auto")
     print(f"{'call':32}" + "".join(f"{name:>13}" for name in names))
     rows = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -79,29 +78,10 @@ class Capabilities:
     visible_writes: bool = False
 
 
-@dataclass(frozen=True)
-class SmallCalls:
-    """What small calls of one operation cost on a CPU, as `oclab doctor` measures it.
-
-    Parameters
-    ----------
-    slowness : float
-        Time of kernels on one thread, as a multiple of the operation's estimate.
-    wait_us : float
-        Microseconds that a call on all threads takes besides its kernels, and one on a single
-        thread does not.
-    """
-
-    slowness: float
-    wait_us: float
-
-
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
 
-WAIT_US, WAIT_US_PER_UNIT = 20.0, 3.0
-"""Built-in `SmallCalls.wait_us`: with PoCL 23 us were measured on 2 cores, and 68 on 16."""
 SERIAL = "/serial"
 """End of the numbers that select the serial side of a device."""
 DOUBLE_UNITS = ((8, 0), (9, 0))
@@ -120,8 +100,7 @@ class Device:
 
     A serial device runs kernels in the thread that enqueues them, one work-group after the other.
     PoCL has one for each processor; it is not listed, but is the `serial_side` of the device that
-    uses all threads, whose `key` is its `side_of`. Small calls on host arrays run there;
-    `measured_calls` has their costs by operation.
+    uses all threads, whose `key` is its `side_of`. Small calls on host arrays run there.
 
     A pretended device is PoCL's processor with the limits of another device, for tests.
 
@@ -155,9 +134,6 @@ class Device:
     pretended: bool = False
     side_of: str = ""
     capabilities: Capabilities = field(default_factory=Capabilities)
-    measured_calls: Mapping[str, SmallCalls] = field(
-        default_factory=dict, compare=False, repr=False
-    )
     serial_side: Device | None = field(default=None, compare=False, repr=False)
     handle: Any = field(default=None, compare=False, repr=False)
 
@@ -187,11 +163,6 @@ class Device:
         if self.handle is None:
             raise DeviceNotFound(f"{self} is the record of a device that is not here")
         return queue_of(self.handle, profiling)
-
-    def small_calls(self, operation: str) -> SmallCalls:
-        """Return the costs of small calls of an operation: as measured, else the built-in ones."""
-        built_in = SmallCalls(1.0, WAIT_US + WAIT_US_PER_UNIT * self.compute_units)
-        return self.measured_calls.get(operation, built_in)
 
     @property
     def largest_buffer(self) -> int:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from _thread import get_ident, start_new_thread
+from _thread import get_ident, interrupt_main, start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -20,6 +20,7 @@ GRACE_SECONDS = 0.6
 """For the main thread to end by itself; it may be in C code, which no signal interrupts."""
 REPEAT_SECONDS = 0.3
 """Some senders repeat a signal; later than this, it asks to end at once."""
+LOST_SECONDS = 0.01  # until a signal whose exception was lost comes again
 HELD_SECONDS = 5.0  # for work that must be completed, which a disk may block
 UNDO_SECONDS = 0.4  # a lock that the main thread holds may keep files from being removed
 
@@ -119,6 +120,24 @@ def handle(*signal_and_frame: object) -> None:
         interrupted()
 
 
+def _not_raised(lost: "sys.UnraisableHookArgs") -> None:
+    """Send a signal again whose exception was lost, as Python does while it deletes an object."""
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
+        return
+    command.told = None
+    with suppress(RuntimeError):  # see `leave`
+        start_new_thread(_send_again, ())  # later: raised here, it would be lost, too
+
+
+def _send_again() -> None:
+    time.sleep(LOST_SECONDS)
+    if sys.platform == "win32":
+        interrupt_main()
+    else:
+        os.kill(os.getpid(), signal.SIGINT)  # also ends what the main thread waits for
+
+
 def watch() -> None:
     """Start the thread that ends the process where the main thread does not after a signal."""
     if not command.installed or sys.platform == "win32":
@@ -195,3 +214,4 @@ if is_command():
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, handle)
             command.installed = True
+            sys.unraisablehook = _not_raised

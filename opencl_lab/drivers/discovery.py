@@ -106,7 +106,7 @@ def _discover() -> tuple[Device, ...]:
             platforms = []
         listed = [_devices_of(platform) for platform in platforms]
     if not any(map(_is_of_intel, platforms)):
-        listed += map(_devices_of, map(_platform_at, intel.platforms()))
+        listed += map(_devices_of, map(cl.Platform.from_int_ptr, intel.platforms()))
     found = []
     seen = set()
     for platform_index, handles in enumerate(listed):
@@ -126,10 +126,6 @@ def _discover() -> tuple[Device, ...]:
     if pretend.asked():  # a GPU has no serial side, and there is nothing else
         found = [replace(device, serial_side=None) for device in found if device.pretended]
     return tuple(sorted(found, key=_preference))
-
-
-def _platform_at(address: int) -> cl.Platform:
-    return cl.Platform.from_int_ptr(address)
 
 
 def _is_of_intel(platform: cl.Platform) -> bool:

@@ -86,15 +86,10 @@ def store_found(key: str, found: dict[str, Any]) -> Path | None:
 
 def corrected(device: Device) -> Device:
     """Return `device` with the findings of an earlier `oclab doctor`, if there are any."""
-    from opencl_lab.core.device import Capabilities, SmallCalls  # elsewhere pyopencl may be missing
+    from opencl_lab.core.device import Capabilities  # elsewhere pyopencl may be missing
 
     found = stored(device.key).found
     if not isinstance(found, dict):
         return device
-    calls, costs = {}, found.get("small_calls")
-    if isinstance(costs, dict):
-        for operation, values in costs.items():
-            with suppress(TypeError):  # a field is missing
-                calls[operation] = SmallCalls(**sound_fields(SmallCalls, values))
     capabilities = replace(device.capabilities, **sound_fields(Capabilities, found))
-    return replace(device, capabilities=capabilities, measured_calls=calls)
+    return replace(device, capabilities=capabilities)

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Complex, Integral, Real
-from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -117,9 +116,6 @@ class Operation(ABC, Generic[P]):
     """Extensions of the files for inputs and result."""
     output: ClassVar[str]
     """Name of the array that is the result."""
-    small: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """Options of a problem that takes about as long on one thread of a CPU as on all; empty if the
-    solver estimates no times."""
     check_cases: ClassVar[tuple[Mapping[str, Any], ...]]
     """Changes of a problem to small sizes, larger than every tile and multiples of none. The tuner
     checks every configuration with the first of them, and with all before it can win."""

@@ -31,11 +31,11 @@ from opencl_lab.runtime.arrays import contiguous, is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.exchange import to_device
 from opencl_lab.selftest import trust
+from opencl_lab.selftest.basics import CHECKS
 from opencl_lab.selftest.child import Child, TrialError, Trying, spread
 from opencl_lab.selftest.examination import Examination
+from opencl_lab.selftest.kernels import Wrong, why
 from opencl_lab.selftest.verdicts import DEVICE, Family, keep
-from opencl_lab.symptoms.basics import BARRIERS, BASICS
-from opencl_lab.symptoms.kernels import Wrong, why
 
 SEED, DRAWN = 2026, 32
 """Seed of data, and how many trials of an operation the whole self-test draws."""
@@ -119,19 +119,18 @@ class SelfTest:
 
     def _basics(self) -> tuple[str, int]:
         """Check what any kernel needs; those that need barriers have trials of their own."""
-        checks = [(name, check) for name, check in BASICS if name not in BARRIERS]
-        for name, check in checks:
+        for name, check in CHECKS.items():
             self._say(Trying(name))
             try:
                 check(self.device)
             except Wrong as error:
-                return str(error), len(checks)
+                return str(error), len(CHECKS)
             except Exception as error:  # of the driver, which may have no memory left
                 if isinstance(error, MemoryError) or "MemoryError" in type(error).__name__:
                     raise
                 raise TrialError(f"{name}: {why(error)}") from error
         self._say(Trying("strided copies"))
-        return _copies(self.device), len(checks) + 1
+        return _copies(self.device), len(CHECKS) + 1
 
     def fault(self, trial: Trial, how: dict[str, Any]) -> str:
         """Return what is wrong with the results, on arrays of the host and of the device."""

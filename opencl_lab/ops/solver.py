@@ -316,8 +316,7 @@ class Solver(Estimates[P], Generic[P]):
         serial = device.serial_side
         if serial is None:
             return device
-        costs = device.small_calls(self.name)
-        alone = self.is_faster_alone(problem, device.compute_units, costs, algorithm)
+        alone = self.is_faster_alone(problem, device.compute_units, algorithm)
         if not alone or algorithm in self.choices:
             return device
         try:

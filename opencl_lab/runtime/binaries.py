@@ -14,7 +14,6 @@ import hashlib
 import os
 import re
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
@@ -33,9 +32,7 @@ SECTION = "binaries"
 WORTH = 0.05
 """Seconds that a build takes at least if its binary is kept."""
 MOST_BYTES = 256 << 20
-"""Bytes of all binaries, beyond which those that were not used for the longest time go."""
-LEAST_BYTES = 64 << 10
-"""Bytes that each file counts as at least, so that there are few enough to list them."""
+"""Bytes of all binaries, beyond which all go and those in use are made again."""
 ROOM = 1 << 20  # bytes that the disk should have left
 OPTIONS = ("CL_", "PYOPENCL_BUILD_OPTIONS")
 """How the names of variables begin that change what compilers of drivers, or pyopencl, do."""
@@ -75,9 +72,7 @@ class Binary:
             content = self.path.read_bytes()
             if content != self._sealed(content[hashlib.sha256().digest_size :]):
                 raise ValueError("it is damaged")
-            program = self._loaded(content[hashlib.sha256().digest_size :])
-            os.utime(self.path)  # so it is removed later than others
-            return program
+            return self._loaded(content[hashlib.sha256().digest_size :])
         except FileNotFoundError:
             return None
         except (OSError, ValueError, cl.Error):
@@ -91,9 +86,12 @@ class Binary:
             return
         with suppress(OSError, cl.Error):  # a full disk, or another process clears the cache
             binaries: Any = program.get_info(cl.program_info.BINARIES)
+            known = section_files(SECTION)
+            if sum(path.stat().st_size for path in known) > MOST_BYTES:
+                for path in known:
+                    path.unlink(missing_ok=True)
             with replace_file(self.path, 0o600) as file:
                 file.write_bytes(self._sealed(binaries[0]))
-            _bound(MOST_BYTES)
 
     def _sealed(self, binary: bytes) -> bytes:
         """Return the content of the file: a checksum of its name and the binary, and that."""
@@ -120,23 +118,3 @@ def binary_of(context: cl.Context, device: Device, text: str, flags: list[str]) 
         if keeps and not (switched_off(SWITCH) or INCLUDE.search(text))
         else None
     )
-
-
-def _bound(most: int) -> None:
-    """Remove files that were not used for the longest time, if all have more than `most` bytes.
-
-    Then a quarter becomes free, so that not every build has to look for some to remove.
-    """
-    found: list[tuple[float, int, Path]] = []
-    for path in section_files(SECTION):
-        with suppress(OSError):  # another process has removed it
-            status = path.stat()
-            found.append((status.st_mtime, max(status.st_size, LEAST_BYTES), path))
-    total = sum(size for _, size, _ in found)
-    if total <= most:
-        return
-    for _, size, path in sorted(found):
-        if total <= most * 3 // 4:
-            break
-        path.unlink(missing_ok=True)
-        total -= size

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -51,47 +50,6 @@ def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
     if isinstance(error, cl.MemoryError):
         return LaunchError(f"{name} ran out of memory: {error}")
     return LaunchError(f"the launch failed on {name}: {error}")
-
-
-@dataclass(frozen=True)
-class KernelInfo:
-    """A launch and what the driver reports about its kernel."""
-
-    kernel: str
-    global_size: tuple[int, ...]
-    local_size: tuple[int, ...]
-    max_work_group: int  # the driver's limit for this kernel, in work-items
-    preferred_multiple: int  # the best work-group sizes are multiples of it
-    # Memory per work-group and per work-item.
-    local_bytes: int
-    private_bytes: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.kernel} {self.global_size} by {self.local_size}, group at most "
-            f"{self.max_work_group}, multiple of {self.preferred_multiple} preferred, "
-            f"{self.local_bytes} bytes local, {self.private_bytes} private"
-        )
-
-
-def _kernel_info(kernel: cl.Kernel, launch: Launch) -> KernelInfo:
-    device = kernel.context.devices[0]
-
-    def info(name: int) -> int:
-        with within_gate(device):
-            value: Any = kernel.get_work_group_info(name, device)
-        return int(value)
-
-    names = cl.kernel_work_group_info
-    return KernelInfo(
-        launch.kernel,
-        launch.global_size,
-        launch.local_size,
-        info(names.WORK_GROUP_SIZE),
-        info(names.PREFERRED_WORK_GROUP_SIZE_MULTIPLE),
-        info(names.LOCAL_MEM_SIZE),
-        info(names.PRIVATE_MEM_SIZE),
-    )
 
 
 class DeviceTable:
@@ -165,10 +123,6 @@ class Executable:
         zeros = sum(spec.nbytes for spec in self.plan.with_role("zeros"))
         held: dict[Hashable, int] = {table: table.nbytes for table in self._tables.values()}
         return held | {self: zeros} if zeros else held
-
-    def kernel_info(self) -> list[KernelInfo]:
-        """Return what the driver reports about each launch's kernel, in order."""
-        return [_kernel_info(kernel, launch) for kernel, launch, _ in self.launches]
 
     def zeros_of(self, queue: cl.CommandQueue) -> dict[str, DeviceMemory]:
         """Return the buffers of role ``zeros`` of one queue, on which runs follow each other."""

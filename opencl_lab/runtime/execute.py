@@ -11,10 +11,11 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.plan import Launch
 from opencl_lab.core.queues import within_gate
 from opencl_lab.runtime.bound import BoundCall, BoundRun, Events, Fresh, Returned
 from opencl_lab.runtime.device_call import DeviceCall
-from opencl_lab.runtime.executable import Executable, KernelInfo, explain
+from opencl_lab.runtime.executable import Executable, explain
 from opencl_lab.runtime.host_call import HostCall, plain_types
 from opencl_lab.runtime.session import new_array
 
@@ -36,10 +37,10 @@ class Execution:
     kernel_events: list[cl.Event] = field(default_factory=list)
     transfer_events: list[cl.Event] = field(default_factory=list)
 
-    def profile(self) -> list[tuple[KernelInfo, float]]:
-        """Wait; return each launch's kernel and its time in milliseconds, in order."""
+    def profile(self) -> list[tuple[Launch, float]]:
+        """Wait; return each launch and its time in milliseconds, in order."""
         times = [self._milliseconds([event]) for event in self.kernel_events]
-        return list(zip(self.executable.kernel_info(), times, strict=True))
+        return list(zip(self.executable.plan.launches, times, strict=True))
 
     @property
     def kernel_ms(self) -> float:

@@ -23,6 +23,7 @@ from opencl_lab.core.plan import Launch
 from opencl_lab.core.queues import MAKING, new_kernel, new_program, within_gate
 from opencl_lab.core.template import Source, render
 from opencl_lab.core.wording import counted
+from opencl_lab.drivers.declarations import with_declarations
 from opencl_lab.drivers.intel import adapted, is_intel_cpu
 from opencl_lab.drivers.pocl import (
     forget_last_built,
@@ -33,7 +34,6 @@ from opencl_lab.drivers.pocl import (
 )
 from opencl_lab.drivers.pretend import without_lacking
 from opencl_lab.runtime.binaries import binary_of
-from opencl_lab.runtime.declarations import with_declarations
 
 FLAGS = ("-cl-kernel-arg-info", "-w")
 """Build options of all programs. Without -w, PoCL prints the number of warnings; errors still come

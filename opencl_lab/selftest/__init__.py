@@ -3,7 +3,8 @@
 Where a call first needs a family of kernels on a device and driver, a child process runs it on
 small problems whose results are known. `trust` is what a call asks; `examination` knows what was
 tested, or tests it; `child` tries what may crash or hang (the doctor's probes, too) and gives a
-verdict; `verdicts` has families. The trials of an operation are in its package of `ops`, and
+verdict; `basics` are kernels that all others depend on, built and run by `kernels`; `verdicts` has
+families. The trials of an operation are in its package of `ops`, and
 `ops/selftest.py` runs them in the child.
 
 ```text

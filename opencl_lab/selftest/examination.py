@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import cache
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -87,11 +88,7 @@ class Examination:
         return found
 
 
-_keep_nothing: dict[Path, object] = {}
-
-
+@cache
 def _tell_of_no_file(folder: Path) -> None:
     """Say once that verdicts cannot be kept: devices have one folder."""
-    first = object()
-    if _keep_nothing.setdefault(folder, first) is first:
-        _log.warning("%s can keep nothing, so each process tests its kernels again", folder)
+    _log.warning("%s can keep nothing, so each process tests its kernels again", folder)

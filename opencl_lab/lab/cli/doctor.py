@@ -18,8 +18,7 @@ from opencl_lab.lab.doctor.installation import installation
 from opencl_lab.lab.doctor.toolchain import Tool, toolchain
 
 if TYPE_CHECKING:  # importing it needs pyopencl, whose absence is a finding
-    from opencl_lab.lab.doctor.diagnose import Report
-    from opencl_lab.lab.doctor.examine import Finding
+    from opencl_lab.lab.doctor.diagnose import Finding, Report
 
 STYLES = {"ok": "green", "no": "dim", "missing": "yellow", "limited": "yellow"}
 STYLES["broken"] = "bold red"

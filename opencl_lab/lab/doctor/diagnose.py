@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.interrupt import scratch_folder
 from opencl_lab.core.records import sound_fields
 from opencl_lab.drivers.pocl import linker_missing, no_room
+from opencl_lab.drivers.processes import default_threads
 from opencl_lab.drivers.verdicts import store_found
-from opencl_lab.lab.doctor.examine import TIME_LIMIT, Finding, Probe, examine
 from opencl_lab.lab.doctor.installation import installation
 from opencl_lab.lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.lab.measuring.roofline import Peaks
+from opencl_lab.selftest.child import Child, spread
+
+TIME_LIMIT = 20.0
+TOGETHER, MOST_TOGETHER = 2, 8
+"""Bounds of the number of probes that run at once: half as many as processors."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The description of a probe."""
+
+    target: str
+    """``module:function``; if the function has the name of a field of `Capabilities` or `Peaks`,
+    its value sets that field."""
+    title: str  # what is probed, in words
+    advice: str  # for the user, if the verdict is neither ``ok`` nor ``no``
+    absent: str = ""  # what a ``no`` means for the user, if anything
+    alone: bool = False  # whether it must run alone, because it measures time
+
+    @property
+    def name(self) -> str:
+        """The name of the function, and of what it finds."""
+        return self.target.rpartition(":")[2]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row of the doctor's report: what was tried, the verdict, and what to do about it."""
+
+    name: str
+    title: str
+    verdict: str  # a word; see `Verdict`
+    detail: str
+    value: bool | int | float | dict[str, Any] | None = None  # a capability, a peak, costs
+    advice: str = ""
+    seconds: float = 0.0
+
 
 NO_PEAK = "results are not compared with this peak; probe again on a machine that is less busy"
 NO_RATE = "the rate of copies to the device or back is unknown"
@@ -37,7 +75,7 @@ PROBES = (
     Probe(LIMITS + "max_work_group", "work-group sizes", FAULT),
     Probe(LIMITS + "local_memory", "local memory", FAULT),
     Probe(LIMITS + "max_allocation", "both ends of large buffers", FAULT),
-    Probe(BEHAVIOUR + "barriers_in_loops", "barriers in loops", FAULT),
+    Probe(f"{HOME}.barriers:barriers_in_loops", "barriers in loops", FAULT),
     Probe(
         FEATURES + "fp64",
         "double precision",
@@ -63,6 +101,7 @@ PROBES = (
     ),
     Probe(BEHAVIOUR + "forward_progress", "progress between work-groups", FAULT, alone=True),
     Probe(BEHAVIOUR + "visible_writes", "writes seen by other work-groups", FAULT, alone=True),
+    Probe(BEHAVIOUR + "serial_side", "small calls in the calling thread", FAULT),
     Probe(THROUGHPUT + "flops32", "peak of float32 arithmetic", NO_PEAK, alone=True),
     Probe(THROUGHPUT + "flops64", "peak of float64 arithmetic", NO_PEAK, alone=True),
     Probe(MATRIX + "flops16_matrix", "peak of matrix units in float16", NO_PEAK, alone=True),
@@ -70,17 +109,46 @@ PROBES = (
     Probe(MATRIX + "flops64_matrix", "peak of matrix units in float64", NO_PEAK, alone=True),
     Probe(THROUGHPUT + "copy_bytes", "peak of copying in memory", NO_PEAK, alone=True),
     Probe(THROUGHPUT + "cached_bytes", "peak of copying in caches", NO_PEAK, alone=True),
-    Probe(
-        "opencl_lab.lab.doctor.probes.small_calls:small_calls",
-        "small calls in the calling thread",
-        "built-in figures decide which calls run there",
-        alone=True,
-    ),
     Probe(TRANSFERS + "send_bytes", "peak of copying from pinned memory", NO_RATE, alone=True),
     Probe(TRANSFERS + "fetch_bytes", "peak of copying to pinned memory", NO_RATE, alone=True),
     Probe(TRANSFERS + "send_plain_bytes", "peak of copying from plain arrays", NO_RATE, alone=True),
     Probe(TRANSFERS + "fetch_plain_bytes", "peak of copying to plain arrays", NO_RATE, alone=True),
 )
+
+
+def examine(
+    device: Device, probes: Sequence[Probe], *, time_limit: float = TIME_LIMIT
+) -> Iterator[Finding]:
+    """Run probes on a device in workers, and yield their findings as they end.
+
+    Those that must run alone come last. A worker is killed if it reports nothing for `time_limit`
+    seconds, or after a fault.
+    """
+    together = max(TOGETHER, min(default_threads() // 2, MOST_TOGETHER))
+
+    def ask(child: Child, probe: Probe) -> Finding:
+        found = child.ask("probe", probe.target)
+        advice = {"ok": "", "unknown": "", "no": probe.absent}.get(found.word, probe.advice)
+        shown = found.word, found.detail, found.value
+        return Finding(probe.name, probe.title, *shown, advice, found.seconds)
+
+    with scratch_folder("oclab-doctor-") as folder:
+        children = [_child(device, folder / str(n), time_limit) for n in range(together)]
+        for alone in (False, True):
+            chosen = [probe for probe in probes if probe.alone == alone]
+            yield from spread(ask, chosen, children[:1] if alone else children)
+
+
+def _child(device: Device, folder: Path, time_limit: float) -> Child:
+    """Return a worker with the driver's own claims, and without cached kernels."""
+    folder.mkdir(mode=0o700)
+    settings = {
+        "OCLAB_CACHE_DIR": str(folder),
+        "PYOPENCL_NO_CACHE": "1",
+        "POCL_CACHE_DIR": str(folder / "pocl"),
+        "CUDA_CACHE_DISABLE": "1",
+    }
+    return Child("opencl_lab.lab.doctor.probing:Probing", (device,), settings, (time_limit,))
 
 
 def values_of(findings: Sequence[Finding]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,12 +18,12 @@ from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers import icd, intel
 from opencl_lab.drivers.icd import VENDORS
 from opencl_lab.drivers.intel import DRIVER
+from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.doctor.toolchain import Tool
-from opencl_lab.workers.serving import Failed
-from opencl_lab.workers.worker import Died, Worker, opening
+from opencl_lab.selftest.child import Child, Trying
 
 TIME_LIMIT = 20.0
-LOAD = f"{__name__}:load"
+LOADING = f"{__name__}:Loading"
 INSTALL_LOADER = "apt install ocl-icd-libopencl1, or pip install --force-reinstall pyopencl"
 INSTALL_POCL = 'pip install "pyopencl[pocl]"'
 INSTALL_INTEL = "pip install 'opencl_lab[intel]'"
@@ -188,32 +187,30 @@ def _faster(working: list[_Driver], libraries: str, environ: Mapping[str, str]) 
     yield _try(_Driver(INTEL, "installed by pip", library))
 
 
-def load(library: str, say: Callable[[tuple[bool, str]], None]) -> None:
-    """Query a driver's platforms in a worker, since it may crash; say whether it works."""
-    try:
-        say((True, f"it loads, platforms: {len(icd.platforms_of(library))}"))
-    except OSError as error:
-        say((False, str(error)))
+class Loading:
+    """Loads a driver's library in a child process, since it may crash."""
+
+    def __init__(self, say: Callable[[Trying], None]):
+        self._say = say
+
+    def load(self, library: str) -> Verdict:
+        """Query its platforms."""
+        self._say(Trying("loading it"))
+        try:
+            return Verdict("ok", f"it loads, platforms: {len(icd.platforms_of(library))}")
+        except OSError as error:
+            return Verdict("broken", str(error).removeprefix(f"{library}: "))
 
 
 def _try(driver: _Driver) -> Tool:
-    """Load the library of a driver in a worker."""
-    library = driver.library
-    worker = Worker(opening(LOAD, library))
-    works = False
+    """Load the library of a driver in a child."""
+    child = Child(LOADING, (), {}, (TIME_LIMIT,))
     try:
-        _, (works, said) = worker.receive(time.monotonic() + TIME_LIMIT)
-    except TimeoutError:
-        said = f"no answer within {TIME_LIMIT:g} s"
-    except Failed as error:
-        said = str(error)
-    except Died as death:
-        said = death.said or f"it ends with status {death.code}"
-        if death.signal_name:
-            said = f"it crashes while it is loaded ({death.signal_name})"
+        found = child.ask("load", driver.library)
     finally:
-        worker.kill()
-    detail = f"{driver.origin}: {library}: {said.removeprefix(f'{library}: ')}"
+        child.end()
+    detail = f"{driver.origin}: {driver.library}: {found.detail}"
+    works = found.word == "ok"
     return Tool(driver.name, "ok" if works else "broken", detail, "" if works else _repair(driver))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyopencl as cl
 
@@ -13,11 +13,11 @@ from opencl_lab.drivers.discovery import here
 from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.measuring.timing_sanity import agree
 from opencl_lab.selftest.child import Trying
-from opencl_lab.symptoms.kernels import KernelRunner, seconds_of
+from opencl_lab.selftest.kernels import KernelRunner, seconds_of
 from opencl_lab.workers.serving import find
 
-Answer: TypeAlias = dict[str, Any]
-Answers: TypeAlias = Iterator[Answer]
+Answers: TypeAlias = Iterator[Trying | Verdict]
+"""What a probe yields: the next step, and at the end the verdict."""
 
 
 class Probing:
@@ -32,9 +32,9 @@ class Probing:
     def probe(self, target: str) -> Verdict:
         """Run a probe."""
         for answer in find(target)(self._device):
-            if "verdict" in answer:
-                return Verdict(answer["verdict"], answer.get("detail", ""), answer.get("value"))
-            self._say(Trying(**answer))
+            if isinstance(answer, Verdict):
+                return answer
+            self._say(answer)
         return Verdict("unknown", "the probe ended without a verdict")
 
 

@@ -246,7 +246,10 @@ class OpenCL(Implementation):
         """Return a line for each launch of the last profiled run: its time and its kernel."""
         if self._execution is None:
             return []
-        return [f"{plain(time, 4)} ms  {kernel}" for kernel, time in self._execution.profile()]
+        return [
+            f"{plain(time, 4)} ms  {launch.kernel} {launch.global_size} by {launch.local_size}"
+            for launch, time in self._execution.profile()
+        ]
 
     def measurement(self) -> Measurement:
         """Return what was measured, with kernel times and the fraction of the device's peak."""

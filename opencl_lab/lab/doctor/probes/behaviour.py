@@ -9,66 +9,28 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
+from opencl_lab.drivers.pocl_builds import unknown_build
+from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
 from opencl_lab.lab.measuring.timing_sanity import agree
-from opencl_lab.symptoms.basics import (
-    FACTOR,
-    SUMMAND,
-    after,
-    barriers_in_branches,
-    butterflies,
-    long_loops,
-    plain_kernel,
-    stores_before_barriers,
-)
-from opencl_lab.symptoms.kernels import Wrong, check, why
+from opencl_lab.selftest.basics import FACTOR, SUMMAND, after, long_loops, plain_kernel
+from opencl_lab.selftest.child import Trying
+from opencl_lab.selftest.kernels import Wrong, check, why
 
 
 def usable(device: Device) -> Answers:
     """Probe whether a simple kernel builds and runs, and long loops run to their end."""
     try:
-        yield {"trying": "a vector addition"}
+        yield Trying("a vector addition")
         begin = time.perf_counter()
         plain_kernel(device)
         seconds = time.perf_counter() - begin
-        yield {"trying": "loops of many turns"}
+        yield Trying("loops of many turns")
         long_loops(device)
     except (cl.Error, Wrong) as error:
-        yield {"verdict": "broken", "detail": why(error), "value": False}
+        yield Verdict("broken", why(error), False)
         return
-    yield {"verdict": "ok", "detail": f"built and run in {seconds * 1e3:.0f} ms", "value": True}
-
-
-def barriers_in_loops(device: Device) -> Answers:
-    """Probe barriers in a scan, a sort, a loop over tiles, branches and butterflies."""
-    session = ProbeSession(device)
-    groups, tile_count = 4, 5
-    for wg in sorted({session.size(64), session.size(256)}):
-        try:
-            for attempt in (barriers_in_branches, stores_before_barriers, butterflies):
-                yield {"trying": f"{attempt.__name__.replace('_', ' ')}, {wg} work-items"}
-                attempt(device, wg)
-            yield {"trying": f"loops with barriers, {wg} work-items"}
-            program = session.built("doctor/barriers.cl.mako", {"WG_SIZE": wg})
-            x, out = session.words(groups * wg), session.words(groups * wg)
-            session.run(program, "scan", groups * wg, wg, x, out)
-            check(out, np.cumsum(x.reshape(groups, wg), axis=1, dtype=np.uint32).ravel())
-            x, out = session.words(2 * groups * wg), session.words(2 * groups * wg)
-            session.run(program, "sort", groups * wg, wg, x, out)
-            check(out, np.sort(x.reshape(groups, 2 * wg), axis=1).ravel())
-            x, out = session.words(tile_count * wg), session.words(groups * wg)
-            session.run(program, "tiles", groups * wg, wg, x, out, np.uint32(tile_count))
-            position = np.arange(wg)
-            around = x.reshape(tile_count, wg)[:, (position[:, None] + position) % wg]
-            terms = around * (position + 1).astype(np.uint32)
-            parts = [terms[:, :, lane::4].sum(axis=(0, 2), dtype=np.uint32) for lane in range(4)]
-            check(out, np.tile(parts[0] ^ parts[1] ^ parts[2] ^ parts[3], groups))
-        except (cl.Error, Wrong) as error:
-            detail = f"work-group of {wg}: {why(error)}"
-            yield {"verdict": "broken", "value": False, "detail": detail}
-            return
-    detail = "loops, branches, butterflies, stores before barriers are right"
-    yield {"verdict": "ok", "value": True, "detail": detail}
+    yield Verdict("ok", f"built and run in {seconds * 1e3:.0f} ms", True)
 
 
 def event_timing(device: Device) -> Answers:
@@ -91,7 +53,7 @@ def event_timing(device: Device) -> Answers:
         event, host = session.times(lambda: spin(*arguments))
         return host, event
 
-    yield {"trying": "a launch of 20 ms"}
+    yield Trying("a launch of 20 ms")
     rounds, host = 64, 0.0
     measure(rounds)  # compiles
     while host < 0.02 and rounds < 1 << 30:
@@ -108,9 +70,9 @@ def event_timing(device: Device) -> Answers:
         if not agree(ratio, 1.0):
             raise Wrong(detail)
     except Wrong as error:
-        yield {"verdict": "broken", "value": False, "detail": str(error)}
+        yield Verdict("broken", str(error), False)
         return
-    yield {"verdict": "ok", "value": True, "detail": detail}
+    yield Verdict("ok", detail, True)
 
 
 def forward_progress(device: Device) -> Answers:
@@ -149,24 +111,34 @@ def forward_progress(device: Device) -> Answers:
         return False
 
     try:
-        yield {"trying": "waiting for groups that started earlier", "claimed": False}
+        yield Trying("waiting for groups that started earlier", claimed=False)
         started = holds(chain)
-        yield {"trying": "waiting for each other", "claimed": False}
+        yield Trying("waiting for each other", claimed=False)
         both = started and holds(rendezvous)
     except (cl.Error, Wrong) as error:
-        yield {"verdict": "no", "value": False, "detail": why(error)}
+        yield Verdict("no", why(error), False)
         return
     detail = "a group can wait for those started earlier only" if started else "none at all"
     if both:
         groups = max(2, device.compute_units)
         detail = f"{groups} groups can wait for each other, and any for those started earlier"
-    yield {"verdict": "ok" if both else "no", "value": both, "detail": detail}
+    yield Verdict("ok" if both else "no", detail, both)
+
+
+def serial_side(device: Device) -> Answers:
+    """Say whether small calls can run in the calling thread, and else why not."""
+    if device.serial_side is not None:
+        yield Verdict("ok", "it has a serial side")
+        return
+    build = unknown_build(device)
+    why = f": the places for that, and its target, are not known in {build}" if build else ""
+    yield Verdict("no", f"it has no serial side{why}")
 
 
 def visible_writes(device: Device) -> Answers:
     """Probe whether groups see writes of others in a launch that precede an atomic operation."""
     claimed = device.capabilities.visible_writes
-    yield {"trying": "reading what other groups have written", "claimed": claimed}
+    yield Trying("reading what other groups have written", claimed=claimed)
     groups, size, rounds = max(2, 2 * device.compute_units), 256, 50
     try:
         session = ProbeSession(device)
@@ -185,8 +157,7 @@ def visible_writes(device: Device) -> Answers:
         if blind:  # the last group to count itself should have
             raise Wrong(f"in {blind} of {rounds} launches no group saw that all had written")
     except (cl.Error, Wrong) as error:
-        verdict = "broken" if claimed else "no"
-        yield {"verdict": verdict, "value": False, "detail": why(error)}
+        yield Verdict("broken" if claimed else "no", why(error), False)
         return
     detail = f"{saw} groups saw what all of {groups} had written, in {rounds} launches"
-    yield {"verdict": "ok", "value": True, "detail": detail}
+    yield Verdict("ok", detail, True)

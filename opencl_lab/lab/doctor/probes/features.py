@@ -10,8 +10,10 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
+from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
-from opencl_lab.symptoms.kernels import Wrong, check, why
+from opencl_lab.selftest.child import Trying
+from opencl_lab.selftest.kernels import Wrong, check, why
 
 Attempt: TypeAlias = Callable[[ProbeSession], str | None]
 """Tries a feature; raises an error, or returns an observation in words."""
@@ -24,16 +26,16 @@ def feature(works: str = "") -> Callable[[Attempt], Callable[[Device], Answers]]
         @wraps(attempt)
         def probe(device: Device) -> Answers:
             claimed = getattr(device.capabilities, attempt.__name__)
-            yield {"trying": "a small kernel", "claimed": claimed}
+            yield Trying("a small kernel", claimed=claimed)
             try:
                 detail = attempt(ProbeSession(device)) or works
             except (cl.Error, Wrong) as error:
                 claim = "claimed by the driver" if claimed else "not claimed by the driver"
                 detail = f"{claim}; {why(error)}"
-                yield {"verdict": "broken" if claimed else "no", "value": False, "detail": detail}
+                yield Verdict("broken" if claimed else "no", detail, False)
                 return
             unlisted = "" if claimed else ", although the driver does not list it"
-            yield {"verdict": "ok", "value": True, "detail": f"{detail}{unlisted}"}
+            yield Verdict("ok", f"{detail}{unlisted}", True)
 
         return probe
 

@@ -15,14 +15,15 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.memory import host_memory, memory_left
 from opencl_lab.core.plan import ARGUMENT_BYTES
 from opencl_lab.core.wording import size_text
-from opencl_lab.lab.doctor.probing import Answer, Answers, ProbeSession
-from opencl_lab.symptoms.kernels import Array, Wrong, check, why
+from opencl_lab.drivers.verdicts import Verdict
+from opencl_lab.lab.doctor.probing import Answers, ProbeSession
+from opencl_lab.selftest.child import Trying
+from opencl_lab.selftest.kernels import Array, Wrong, check, why
 
 
-def short_of(reached: int, detail: str, error: Exception) -> Answer:
+def short_of(reached: int, detail: str, error: Exception) -> Verdict:
     """Return the last report of a probe that reached only 1, or 0, if even its least try failed."""
-    verdict = "limited" if reached > 1 else "broken"
-    return {"verdict": verdict, "value": reached, "detail": f"{detail}: {why(error)}"}
+    return Verdict("limited" if reached > 1 else "broken", f"{detail}: {why(error)}", reached)
 
 
 def max_work_group(device: Device) -> Answers:
@@ -46,7 +47,7 @@ def max_work_group(device: Device) -> Answers:
     sizes = [1, 64, *(1 << bit for bit in range(8, 31))]
     for size in [*(size for size in sizes if size < claimed), claimed, 2 * claimed]:
         asked = size <= claimed
-        yield {"trying": f"{size} work-items", "value": largest, "claimed": asked}
+        yield Trying(f"{size} work-items", largest, asked)
         x, sums = session.words(groups * size), session.words(groups)
         try:
             session.run(program, "reduce", groups * size, size, x, sums, cl.LocalMemory(4 * size))
@@ -57,7 +58,7 @@ def max_work_group(device: Device) -> Answers:
                 return
             break
         largest = size
-    yield {"verdict": "ok", "value": largest, "detail": f"up to {largest} work-items"}
+    yield Verdict("ok", f"up to {largest} work-items", largest)
 
 
 def _hash(values: Array) -> Array:
@@ -91,7 +92,7 @@ def local_arrays(
     tries = product((size & ~3 for size in steps if size >= 1024), passing)
     for size, less in tries:
         how = ", passed" if less else ""
-        yield {"trying": f"{size} bytes{how}", "value": largest, "claimed": size <= claimed}
+        yield Trying(f"{size} bytes{how}", largest, size <= claimed)
         words, seed = (size - less) // 4, int(session.random.integers(1 << 31))
         sums = session.words(groups * wg)
         expected = np.zeros((groups, wg), np.uint32)
@@ -114,7 +115,7 @@ def local_arrays(
             return
         if less == passing[-1]:
             largest = size
-    yield {"verdict": "ok", "value": largest, "detail": f"{largest} bytes, {place}"}
+    yield Verdict("ok", f"{largest} bytes, {place}", largest)
 
 
 ENDS = """
@@ -154,7 +155,7 @@ def max_allocation(device: Device) -> Answers:
     for size in sorted(sizes | {n for n in wanted if claimed < n <= free}):
         asked = size <= claimed
         reached = size_text(largest)
-        yield {"trying": size_text(size), "value": largest, "reached": reached, "claimed": asked}
+        yield Trying(size_text(size), largest, asked, reached)
         try:
             _ends(session, program, size)
         except (cl.Error, Wrong) as error:
@@ -170,9 +171,9 @@ def max_allocation(device: Device) -> Answers:
         note = f"; {size_text(claimed)} claimed"
     elif most < claimed and not note:
         note = f", as no more memory is free; {size_text(claimed)} claimed"
-    answer = {"verdict": "ok", "detail": f"both ends of {size_text(largest)}{note}"}
     # Else no value: the claim may depend on the memory that a container has now.
-    yield answer | ({"value": largest} if largest > claimed else {})
+    value = largest if largest > claimed else None
+    yield Verdict("ok", f"both ends of {size_text(largest)}{note}", value)
 
 
 def _ends(session: ProbeSession, program: cl.Program, size: int) -> None:

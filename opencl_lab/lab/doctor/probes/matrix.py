@@ -10,12 +10,13 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.template import render
+from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.doctor.probes.features import feature
 from opencl_lab.lab.doctor.probes.limits import local_arrays
 from opencl_lab.lab.doctor.probes.throughput import MAX_TERMS, Candidate, race
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
 from opencl_lab.runtime.ptx import is_specific, reloaded
-from opencl_lab.symptoms.kernels import check
+from opencl_lab.selftest.kernels import check
 
 STEPS = 4  # of each chain in a round of peak_matrix.cl.mako
 WG_SIZE = 128
@@ -85,7 +86,7 @@ def _peak(device: Device, element: str) -> Answers:
     """Probe the peak of products of one type, by each kind of matrix unit."""
     limits = device.capabilities
     if not limits.matrix_units:
-        return iter([{"verdict": "no", "detail": "no matrix units that OpenCL reaches"}])
+        return iter([Verdict("no", "no matrix units that OpenCL reaches")])
     groups = limits.warpgroup_matrix_units and element != "double"
     units = ("warp", "warpgroup") if groups else ("warp",)
     return race(device, "FLOP/s", lambda session: (_Products(session, u, element) for u in units))
@@ -106,6 +107,5 @@ def declared_memory(device: Device) -> Answers:
         return
     steps = [said * quarters // 4 for quarters in (5, 6, 8, 12, 16)] if dedicated else []
     for answer in local_arrays(device, said, steps, place):
-        if answer.get("verdict") and not answer["value"]:
-            answer |= {"verdict": "no", "detail": "no more than the limit of the driver"}
-        yield answer
+        short = isinstance(answer, Verdict) and not answer.value
+        yield Verdict("no", "no more than the limit of the driver", 0) if short else answer

@@ -19,10 +19,12 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import lacks_type
 from opencl_lab.core.wording import size_text
-from opencl_lab.lab.doctor.probing import Answer, Answers, ProbeSession
+from opencl_lab.drivers.verdicts import Verdict
+from opencl_lab.lab.doctor.probing import Answers, ProbeSession
 from opencl_lab.lab.measuring.roofline import rate_text
 from opencl_lab.lab.measuring.rounds import shuffled
-from opencl_lab.symptoms.kernels import Array, Wrong, check, why
+from opencl_lab.selftest.child import Trying
+from opencl_lab.selftest.kernels import Array, Wrong, check, why
 
 LAUNCHES = 6  # of each candidate, before the finals
 LONG_SECONDS = 0.25  # after so long two launches are enough
@@ -59,6 +61,11 @@ class Candidate(ABC):
     def verify(self) -> None:
         """Check the results of the last launch; raise Wrong if they are wrong."""
 
+    @property
+    def rate(self) -> float:
+        """The best rate, to four digits."""
+        return float(f"{self.best:.4g}")
+
     def run(self) -> float:
         """Run `rounds` rounds and return the seconds."""
         self.kernel.set_arg(self.kernel.num_args - 1, np.uint32(self.rounds))
@@ -94,18 +101,19 @@ def race(
 ) -> Answers:
     """Yield the reports of a search for the fastest of several candidates."""
     if device.simulated:
-        yield {"verdict": "no", "detail": "a simulator has no speed of its own"}
+        yield Verdict("no", "a simulator has no speed of its own")
         return
     # On a busy CPU a short launch fits between time slices of other processes.
     seconds = 1.5e-3 if device.kind == "cpu" else 4e-3
     finished: list[Candidate] = []
     failure = ""
-    reached: Answer = {}
+    best: float | None = None
     for candidate in candidates(ProbeSession(device)):
-        yield {"trying": candidate.label, **reached}
+        step = Trying(candidate.label, best, reached=rate_text(best or 0.0, unit))
+        yield step
         try:
             candidate.start(seconds)
-            yield {"trying": candidate.label, **reached}  # built: restarts the timeout
+            yield step  # built: restarts the timeout
             _warm(candidate)
             candidate.verify()
         except (cl.Error, Wrong) as error:
@@ -113,16 +121,14 @@ def race(
             continue
         finished.append(candidate)
         finished.sort(key=lambda candidate: -candidate.best)
-        reached = _reached(finished[0], unit)
+        best = finished[0].rate
     if not finished:
-        yield {"verdict": "broken", "detail": failure}
+        yield Verdict("broken", failure)
         return
     # Only a CPU is shared with other processes.
     stall_seconds = STALL_SECONDS if device.kind == "cpu" else STALL_SECONDS / 2
-    best = _final(finished[:FINALISTS], stall_seconds)
-    reached = _reached(best, unit)
-    detail = f"{reached.pop('reached')}: {best.label}"
-    yield {"verdict": "ok", "detail": detail, **reached}
+    fastest = _final(finished[:FINALISTS], stall_seconds)
+    yield Verdict("ok", f"{rate_text(fastest.best, unit)}: {fastest.label}", fastest.rate)
 
 
 def _warm(candidate: Candidate) -> None:
@@ -145,10 +151,6 @@ def _final(candidates: Sequence[Candidate], stall_seconds: float) -> Candidate:
             if candidate.best > 1.005 * best:
                 best, improved = candidate.best, now
     return max(candidates, key=lambda candidate: candidate.best)
-
-
-def _reached(candidate: Candidate, unit: str) -> Answer:
-    return {"value": float(f"{candidate.best:.4g}"), "reached": rate_text(candidate.best, unit)}
 
 
 class _Arithmetic(Candidate):
@@ -290,7 +292,7 @@ def _flops(device: Device, dtype: Any) -> Answers:
     """Probe the peak of multiply-adds."""
     lacking = lacks_type(device, dtype)
     if lacking is not None:
-        return iter([{"verdict": "no", "detail": lacking}])
+        return iter([Verdict("no", lacking)])
     return race(device, "FLOP/s", lambda session: _arithmetic(session, dtype))
 
 

@@ -13,10 +13,11 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.wording import size_text
+from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.doctor.probes.throughput import MIB, Candidate, race
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
 from opencl_lab.lab.measuring.back_to_back import back_to_back
-from opencl_lab.symptoms.kernels import Array, check
+from opencl_lab.selftest.kernels import Array, check
 
 SIZES = (16 * MIB, 64 * MIB, 256 * MIB)
 MOST_COPIES = 64
@@ -77,7 +78,7 @@ def _transfers(device: Device, pinned: bool, sends: bool) -> Answers:
     """Probe the peak of copies to the device, or back to an array whose pages exist."""
     if device.unified_memory:
         detail = "the device works on the memory of the host, so nothing is copied"
-        return iter([{"verdict": "no", "detail": detail}])
+        return iter([Verdict("no", detail)])
     limit = min(device.largest_buffer, device.global_memory // 8) // 4 * 4
     sizes = sorted({min(size, limit) for size in SIZES})
     return race(device, "B/s", lambda s: (_Transfer(s, size, pinned, sends) for size in sizes))

@@ -11,9 +11,11 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
+from opencl_lab.drivers.verdicts import Verdict
 from opencl_lab.lab.doctor.probes.limits import short_of
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
-from opencl_lab.symptoms.kernels import Array, Wrong, check
+from opencl_lab.selftest.child import Trying
+from opencl_lab.selftest.kernels import Array, Wrong, check
 
 TYPES = {
     **{f"{sign}{name}": np.dtype(f"{'u' if sign else ''}int{bits}")
@@ -51,12 +53,12 @@ def vector_bytes(device: Device) -> Answers:
         attempt = f"a program with vectors of {size} bytes"
         try:
             for attempt in chain(_builtins(session, names, size), _every(session, names, size)):
-                yield {"trying": attempt, "value": widest}
+                yield Trying(attempt, widest)
         except (cl.Error, Wrong) as error:
             yield short_of(widest, f"up to {widest} bytes; {attempt}", error)
             return
         widest = size
-    yield {"verdict": "ok", "value": widest, "detail": "up to 64 bytes, the widest tried"}
+    yield Verdict("ok", "up to 64 bytes, the widest tried", widest)
 
 
 def _every(session: ProbeSession, names: Sequence[str], size: int) -> Iterator[str]:

@@ -114,7 +114,6 @@ class Conv2d(Operation[Conv2dProblem]):
         ),
     )
     size_option = "size"
-    small = MappingProxyType({"size": 192})
     check_cases = tuple(
         MappingProxyType({"height": 61, "width": 211, "batch": 2, **other})
         for other in ({"boundary": "constant"}, {"boundary": "reflect", "flip": True})

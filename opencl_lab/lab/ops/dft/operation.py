@@ -112,7 +112,6 @@ class Dft(Operation[DftProblem]):
         ),
     )
     size_option = "n"
-    small = MappingProxyType({"n": 8192})
     check_cases = (
         MappingProxyType({"n": 6_006, "batch": 5, "inner": 1}),
         MappingProxyType({"n": 5_003, "batch": 3, "inner": 1, "inverse": True, "scale": 0.5}),

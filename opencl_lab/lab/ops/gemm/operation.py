@@ -93,7 +93,6 @@ class Gemm(Operation[GemmProblem]):
         Option("activation", str, None, "function applied to the result", ACTIVATIONS[1:]),
     )
     size_option = "size"
-    small = MappingProxyType({"size": 128})
     check_cases = tuple(
         MappingProxyType({"m": 211, "n": n, "k": 523, "batch": 1, "stacks": (), **others})
         for n, others in (

@@ -63,7 +63,6 @@ class Sort(RowsOperation[SortProblem]):
         ),
     )
     doing = "sorting", " sorts the columns"
-    small = MappingProxyType({"n": 40_000})
     check_cases = tuple(
         MappingProxyType({"n": 20_011, "rows": 3, "descending": descending})
         for descending in (False, True)

@@ -15,7 +15,7 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.core.queues import new_kernel, new_program
 from opencl_lab.core.template import render
-from opencl_lab.runtime.declarations import with_declarations
+from opencl_lab.drivers.declarations import with_declarations
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -99,12 +99,16 @@ def seconds_of(event: cl.Event) -> float:
     return float(event.profile.end - event.profile.start) * 1e-9
 
 
-def check(result: Array, expected: Array, tolerance: float = 0.0) -> None:
-    """Raise Wrong if a result differs by more than `tolerance`, relative to values above 1."""
+def check(result: Array, expected: Array, tolerance: float = 0.0, *, what: str = "") -> None:
+    """Raise Wrong if a result differs by more than `tolerance`, relative to values above 1.
+
+    Its sentence begins with `what` is wrong.
+    """
     error = np.abs(result - expected) if tolerance else result != expected
     wrong = ~(error <= tolerance * np.maximum(np.abs(expected), 1)) if tolerance else error
     if np.any(wrong):
-        raise Wrong(f"{np.count_nonzero(wrong)} of {result.size} results are wrong")
+        counts = f"{np.count_nonzero(wrong)} of {result.size} results are wrong"
+        raise Wrong(f"{what}: {counts}" if what else counts)
 
 
 def why(error: Exception) -> str:
