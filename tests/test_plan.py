@@ -117,18 +117,9 @@ CONFIGS = {
     "default": (GPU, {}),
     "default-cpu": (CPU, {}),
     "no-tile": (GPU, {"TILE": 0}),
-    "odd": (
-        GPU,
-        {"TILE": 0, "WG_SIZE": 6, "WORK_PER_ITEM": 5, "BLOCKED": False},
-    ),
-    "narrow": (
-        GPU,
-        {"TILE": 64, "WG_SIZE": 8, "WORK_PER_ITEM": 1, "BLOCKED": False},
-    ),
-    "blocked": (
-        GPU,
-        {"TILE": 64, "WG_SIZE": 8, "WORK_PER_ITEM": 16, "BLOCKED": True},
-    ),
+    "odd": (GPU, {"TILE": 0, "WG_SIZE": 6, "WORK_PER_ITEM": 5}),
+    "narrow": (GPU, {"TILE": 64, "WG_SIZE": 8, "WORK_PER_ITEM": 1}),
+    "wide": (GPU, {"TILE": 64, "WG_SIZE": 8, "WORK_PER_ITEM": 16}),
 }
 
 

@@ -166,13 +166,13 @@ def test_two_processes_lose_nothing(tmp_path):
 
 
 def test_entries_survive_the_file(overlay):
-    algorithm = SORT.algorithm("odd-even-merge")
+    algorithm = SORT.algorithm("radix").on("cpu")
     problem = SortProblem(1000, np.dtype(np.uint8), rows=3, indices=True)
     config = algorithm.default_config(problem, GPU)
     database.store(GPU, "sort", algorithm, problem, config, 0.25)
     (entry,) = database.entries()
-    again = entry_of(GPU, "sort", "odd-even-merge", 1, problem, config, 0.25)
+    again = entry_of(GPU, "sort", "radix", 1, problem, config, 0.25)
     assert entry == structs.replace(again, timestamp=entry.timestamp)
     assert entry.layout == {"dtype": "uint8", "indices": True, "value_bytes": 0}
     assert entry.sizes == {"n": 1000, "rows": 3} and entry.bucket == (10, 2)
-    assert type(entry.config["BLOCKED"]) is bool
+    assert type(entry.config["STREAM"]) is bool

@@ -23,7 +23,7 @@ from opencl_lab.ops.sort.gather import GATHER, GatherProblem
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
-HEADS_TEMPLATE, SERIAL_TEMPLATE = "select/unique.cl.mako", "select/heads_serial.cl.mako"
+HEADS_TEMPLATE = "select/unique.cl.mako"
 
 
 def _sort_templates() -> tuple[str, ...]:
@@ -115,7 +115,7 @@ class Heads(Algorithm[UniqueProblem]):
     """Count, slice by slice, the sorted keys that differ from the key before; then write them."""
 
     name = "heads"
-    templates = (HEADS_TEMPLATE, SERIAL_TEMPLATE)
+    templates = (HEADS_TEMPLATE,)
     space = SearchSpace(PARAMETERS, POWER)
 
     def supports(self, problem: UniqueProblem, device: Device) -> str | None:
@@ -128,7 +128,7 @@ class Heads(Algorithm[UniqueProblem]):
         return Config(WG_SIZE=wg_size, ITEM_KEYS=64 if wg_size == 1 else 4)
 
     def plan(self, problem: UniqueProblem, config: Config, device: Device) -> Plan:
-        """Plan two launches, and a third one for counts; for one thread, one for all."""
+        """Plan a launch that counts, unless there is one slice, one that writes, one of lengths."""
         check_group(config, device)
         n = problem.n
         buffers = [
@@ -153,14 +153,10 @@ class Heads(Algorithm[UniqueProblem]):
             "INVERSE": problem.inverse,
             "EQUAL_NAN": problem.equal_nan,
         }
-        if is_one_thread(device):
-            counts = ["counts"] * problem.counts
-            passed = named("keys", *order, "values", *places, *counts, "found") | {"n": index(n)}
-            one = Launch(SERIAL_TEMPLATE, "heads_serial", params, (1,), (1,), passed)
-            return Plan(tuple(buffers), (one,))
         params |= {**config, "PTX": device.capabilities.inline_ptx}
         wg_size = config.integer("WG_SIZE")
         slices = slices_of(n, 1, wg_size * config.integer("ITEM_KEYS"), device)
+        slices = 1 if is_one_thread(device) else slices
         local = 4 * max(2 * wg_size, 32) + 16 * wg_size + 8
         buffers.append(Buffer("table", "scratch", (slices,), topk.UINT))
         if problem.counts:
@@ -172,10 +168,12 @@ class Heads(Algorithm[UniqueProblem]):
 
         count, cut = index(n), np.uint32(slices)
         written = ("values", *places, *(["starts"] * problem.counts), "found")
-        launches = [
-            launch("count_heads", ("keys", "table"), n=count, slices=cut),
-            launch("write_heads", ("keys", "table", *order, *written), n=count, slices=cut),
-        ]
+        launches = []
+        if slices > 1:
+            launches.append(launch("count_heads", ("keys", "table"), n=count, slices=cut))
+        launches.append(
+            launch("write_heads", ("keys", "table", *order, *written), n=count, slices=cut)
+        )
         if problem.counts:
             launches.append(launch("write_counts", ("starts", "found", "counts"), n=count))
         return Plan(tuple(buffers), tuple(launches))

@@ -9,12 +9,11 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.kernels import c_type, index_type, power_of_two
+from opencl_lab.core.kernels import WORD_TYPES, c_type, index_type, power_of_two
 from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.solver import Algorithm, Registry, Solver
 from opencl_lab.ops.sort.elements import Elements
-from opencl_lab.ops.sort.merge_cpu import MAX_POLLS, element_bytes, moved_as
 from opencl_lab.ops.sort.phases import phased_plan
 from opencl_lab.ops.sort.problem import SortProblem
 
@@ -22,6 +21,7 @@ TEMPLATE = "sort/merge_runs_cpu.cl.mako"
 
 MOST_RUNS = 8
 """Runs up to which three levels of merges take a CPU less time than a sort."""
+MAX_POLLS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,16 @@ class RunsProblem(SortProblem):
         super().__post_init__()
         if self.runs < 2 or self.rows != 1 or self.indices or self.bits is not None:
             raise InvalidProblem("at least two runs of one row are merged, by whole keys")
+
+
+def _moved_as(elements: Elements) -> tuple[str, str | None, int]:
+    """Return how elements are stored meanwhile, the C type of their values, and their bytes."""
+    if elements.value_type:
+        return "pairs", elements.value_type, elements.nbytes
+    item = elements.problem.dtype.itemsize
+    if elements.problem.dtype.kind == "f":  # codes take longer to compute than to move
+        return "codes", WORD_TYPES[item], 2 * item
+    return "keys", None, item
 
 
 class MergePathRuns(Algorithm[RunsProblem]):
@@ -61,10 +71,10 @@ class MergePathRuns(Algorithm[RunsProblem]):
         n, stretch = problem.n, config.integer("STRETCH")
         if not n:
             return Plan(tuple(buffers), ())
-        moved, value_type = moved_as(elements)
+        moved, value_type, nbytes = _moved_as(elements)
         merges = (problem.runs - 1).bit_length()
         items = min(device.compute_units, ceil_divide(n, stretch))
-        element = np.dtype(f"V{element_bytes(problem)}")
+        element = np.dtype(f"V{nbytes}")
         scratch = {"first": n if merges > 1 or value_type else 1}
         if value_type:
             scratch |= {"second": n if merges > 1 else 1, "spares": items * stretch}

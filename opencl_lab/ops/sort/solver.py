@@ -17,9 +17,6 @@ MERGED = {4: 1 << 17, 8: 1 << 21}
 of a key: on an H200 49 us for 50,000 int32 instead of 59, 126 for 10^6 int64 instead of 142."""
 SHORTEST = {1: 128, 2: 256, 4: 1024, 8: 2048}
 """Keys of a row up to which a GPU merges rows in one launch."""
-SHORT, SHORT_FLOATS, SHORT_NARROW = 112, 96, 24
-"""Keys of a row up to which CPUs merge: integers of 4 and 8 bytes, floats of these, and all types
-of less. 6,250 rows of 64 int32 take a core of a Xeon 1.9 ms instead of 5.0."""
 FEW = 128
 """Keys that take a CPU less than what a launch with more arguments adds: 25 take 12 us, not 15."""
 
@@ -32,14 +29,6 @@ class Radix(ByKind[SortProblem]):
     gpu = "opencl_lab.ops.sort.radix_gpu:RadixGpu"
 
 
-class MergePath(ByKind[SortProblem]):
-    """Stable merge sort along merge paths."""
-
-    name = "merge-path"
-    cpu = "opencl_lab.ops.sort.merge_cpu:MergePathCpu"
-    gpu = "opencl_lab.ops.sort.merge_gpu:MergePathGpu"
-
-
 class SortSolver(Solver[SortProblem]):
     """Stable sorting in the order of `numpy.sort`."""
 
@@ -47,7 +36,7 @@ class SortSolver(Solver[SortProblem]):
     multiples: ClassVar[Mapping[str, float]] = {"merge-path": 4, "odd-even-merge": 12}
     registry: ClassVar[Registry] = {
         "radix": Radix(),
-        "merge-path": MergePath(),
+        "merge-path": "opencl_lab.ops.sort.merge_path:MergePath",
         "odd-even-merge": "opencl_lab.ops.sort.odd_even_merge:OddEvenMerge",
         "quicksort": "opencl_lab.ops.sort.quicksort_cpu:QuicksortCpu",
     }
@@ -77,13 +66,12 @@ class SortSolver(Solver[SortProblem]):
         if device.kind == "cpu":
             from opencl_lab.ops.sort.quicksort_cpu import VECTOR_BYTES, pays
 
-            if device.native_vector_bytes >= VECTOR_BYTES and pays(problem, device.compute_units):
+            wide = device.native_vector_bytes >= VECTOR_BYTES
+            if pays(problem, device.compute_units, wide):
                 return "quicksort"
             if keys <= FEW and problem.dtype != np.float16:  # which takes three launches
                 return "odd-even-merge"
-            short = SHORT_FLOATS if problem.dtype.kind == "f" else SHORT
-            short = short if problem.dtype.itemsize >= 4 else SHORT_NARROW
-            return "merge-path" if 3 <= problem.n <= short else "radix"
+            return "radix"
         size = problem.dtype.itemsize
         if problem.n <= SHORTEST[size]:
             return "merge-path"
