@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,6 +17,9 @@ from opencl_lab.ops.solver import Algorithm, Registry, Solver
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.phases import phased_plan
 from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime.exchange import to_device
+from opencl_lab.runtime.session import queue_or_default
 
 TEMPLATE = "sort/merge_runs_cpu.cl.mako"
 
@@ -106,3 +110,50 @@ class Merge(Solver[RunsProblem]):
 
 
 MERGE = Merge()
+
+
+def merges(device: Device, lengths: Sequence[int], *values: Any) -> bool:
+    """Return whether to merge runs, with arrays of values if there are any, beats sorting all."""
+    runs = sum(map(bool, lengths))
+    travel = all(array.dtype.itemsize in WORD_TYPES for array in values)
+    return runs < 2 or (runs <= MOST_RUNS and device.kind == "cpu" and travel)
+
+
+def merge_runs(
+    arrays: Sequence[Any], lengths: Sequence[int], *, descending: bool = False, queue: Any = None
+) -> list[Any]:
+    """Return keys, and values if there are any, that lie in sorted runs, merged stably.
+
+    Parameters
+    ----------
+    arrays : sequence of numpy.ndarray or pyopencl.array.Array
+        Keys, one-dimensional and of a dtype of `opencl_lab.sort`, and perhaps values.
+    lengths : sequence of int
+        Of the runs.
+    descending : bool
+    queue : pyopencl.CommandQueue, optional
+        Where to merge arrays of the host; those of a device are merged on their own queue.
+
+    Raises
+    ------
+    InvalidConfig
+        If the device merges no runs, see `merges`.
+    """
+    lengths = [length for length in lengths if length]
+    if len(lengths) < 2:
+        return [array.copy() for array in arrays]
+    keys, *values = arrays
+    on_device = is_device_array(keys)
+    queue = keys.queue if on_device else queue_or_default(queue)
+    width = values[0].dtype.itemsize if values else 0
+    problem = RunsProblem(
+        keys.size, keys.dtype, descending=descending, value_bytes=width, runs=len(lengths)
+    )
+    ends = np.cumsum(lengths, dtype=np.int64)
+    given = {"keys": keys, "ends": to_device(ends, queue=queue) if on_device else ends}
+    given |= {"values": values[0]} if values else {}
+    made = MERGE.run(problem, given, queue=queue).outputs
+    found = [made["sorted"].reshape(-1)]
+    if values:
+        found.append(made["sorted_values"].reshape(-1).view(values[0].dtype))
+    return found
