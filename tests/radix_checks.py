@@ -6,20 +6,22 @@ import numpy as np
 import pytest
 
 from opencl_lab.core.device import Capabilities, Device
-from opencl_lab.ops.sort.merge_cpu import MergePathCpu
-from opencl_lab.ops.sort.merge_gpu import MergePathGpu
+from opencl_lab.ops.sort.merge_path import MergePath
 from opencl_lab.ops.sort.radix_cpu import RadixCpu
 from opencl_lab.ops.sort.radix_gpu import RadixGpu
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-SORTS = {
-    "radix-cpu": RadixCpu(),
-    "radix-gpu": RadixGpu(),
-    "merge-cpu": MergePathCpu(),
-    "merge-gpu": MergePathGpu(),
-}
-"""Both sorts of a name: CPUs run those for GPUs, too."""
+
+class MergePathAnywhere(MergePath):
+    """Merging by groups, also on CPUs, which would refuse it."""
+
+    def supports(self, problem, device):
+        return None
+
+
+SORTS = {"radix-cpu": RadixCpu(), "radix-gpu": RadixGpu(), "merge": MergePathAnywhere()}
+"""Sorts for CPUs and for GPUs: CPUs run all of them."""
 TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6}
 # Small tiles: many of them, of which the last is not full, and passes of both parities.
 FORMS = {
@@ -28,8 +30,7 @@ FORMS = {
     "scan": ("radix-gpu", {"FORM": "scan", **TILES}),
     "onesweep": ("radix-gpu", {"FORM": "onesweep", **TILES}),
     "impatient": ("radix-gpu", {"FORM": "onesweep", **TILES, "MAX_POLLS": 0}),
-    "merge cpu": ("merge-cpu", {}),
-    "merge gpu": ("merge-gpu", {"WG_SIZE": 32, "ITEM_KEYS": 5}),
+    "merge": ("merge", {"WG_SIZE": 32, "ITEM_KEYS": 5}),
 }
 N = 20_011  # cut by units, many tiles of groups; no multiple of anything
 GPU = Device(

@@ -13,7 +13,7 @@ from opencl_lab.runtime.session import session_of
 
 INT32 = np.dtype(np.int32)
 # Small tiles: several launches for small arrays.
-SMALL = {"WG_SIZE": 8, "TILE": 64, "WORK_PER_ITEM": 16, "BLOCKED": False}
+SMALL = {"WG_SIZE": 8, "TILE": 64, "WORK_PER_ITEM": 16}
 ADD = """
 __kernel void add(__global const int *source, __global int *target, const int amount,
                   __local int *tile)

@@ -11,7 +11,7 @@ from opencl_lab.ops.sort.solver import SORT_SOLVER
 # Small tiles, so that small arrays take merge passes too; one kernel for many sizes.
 SMALL = {
     "algorithm": "odd-even-merge",
-    "config": {"WG_SIZE": 8, "TILE": 64, "WORK_PER_ITEM": 16, "BLOCKED": False},
+    "config": {"WG_SIZE": 8, "TILE": 64, "WORK_PER_ITEM": 16},
 }
 SHAPE = (5, 6, 170)
 VIEWS = {

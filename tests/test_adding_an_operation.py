@@ -204,14 +204,13 @@ assert np.array_equal(ol.argsort(keys, **how), order)
 got = ol.sort_by_key(keys, np.arange(700.0), **how)
 assert np.array_equal(got[0], keys[order]) and np.array_equal(got[1], order)
 asked = dict.fromkeys(("return_index", "return_inverse", "return_counts"), True)
-for given, right in zip(ol.unique(keys, **asked, **how), np.unique(keys, **asked)):
+for given, right in zip(ol.unique(keys, **asked), np.unique(keys, **asked)):
     assert np.array_equal(given, right)
 assert "sort/rank.cl.mako" in BySort().templates  # a change of it makes what was tuned stale
 listed = {(family.operation, family.algorithm) for family, _ in
           SelfTest(ol.select_device(), True, print).families().value}
-assert {("sort", "rank"), ("unique", "rank")} <= listed
-for command in ("sort", "unique"):
-    assert main([command, "--n", "500", "--algorithm", "rank", "--quiet"]) == 0
+assert ("sort", "rank") in listed
+assert main(["sort", "--n", "500", "--algorithm", "rank", "--quiet"]) == 0
 """
 
 

@@ -190,7 +190,6 @@ def test_interrupted_calls_leave_nothing_locked(serial):
         ("conv2d", {"size": 400, "ksize": 3}, ("naive", "tiled")),
         ("dft", {"n": 2048, "dtype": "complex64"}, ("direct-naive", "direct-tiled")),
         ("sort", {"n": 20_000}, ("odd-even-merge",)),
-        ("unique", {"n": 10_000}, ("odd-even-merge",)),
     ],
 )
 def test_slow_algorithms_stay_on_the_threads(threads, serial, name, options, naive):

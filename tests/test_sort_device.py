@@ -22,7 +22,7 @@ def test_device_out_may_be_the_input_of_merging(rng, queue):
     """Without a tile, the first launch writes elements that others have yet to read."""
     keys = rng.integers(0, 500, (300, 2), np.int32)
     given = cl.array.to_device(queue, keys)
-    config = {"WG_SIZE": 1, "TILE": 0, "WORK_PER_ITEM": 1, "BLOCKED": False}
+    config = {"WG_SIZE": 1, "TILE": 0, "WORK_PER_ITEM": 1}
     ol.sort(given, out=given, algorithm="odd-even-merge", config=config)
     np.testing.assert_array_equal(given.get(), np.sort(keys))
 
@@ -196,7 +196,6 @@ def test_unknown_algorithm(queue):
         ([1], r"config must map parameters to values, not be \[1\]"),
         ({"WG_SIZE": "64"}, "WG_SIZE must be int, not '64'"),
         ({"WG_SIZE": True}, "WG_SIZE must be int, not True"),
-        ({"BLOCKED": 1}, "BLOCKED must be bool, not 1"),
         ({"WG_SIZE": 0}, "WG_SIZE must be positive"),
         ({"WG_SIZE": -8}, "WG_SIZE must be positive"),
         ({"WORK_PER_ITEM": 0}, "WORK_PER_ITEM must be positive"),

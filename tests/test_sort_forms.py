@@ -23,14 +23,14 @@ from sort_checks import stable_order
 
 import opencl_lab as ol
 from opencl_lab.core import template
-from opencl_lab.ops.sort import merge_gpu, radix_gpu
+from opencl_lab.ops.sort import merge_path, radix_gpu
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
 pytestmark = pytest.mark.usefixtures("sorts_by_name")
 
-MERGED, SHORT = 5_003, 1000  # keys, for merging by groups and by an item
+MERGED, SHORT = 5_003, 1000  # keys, for several tiles, and for few
 INT32 = np.dtype(np.int32)
 
 
@@ -38,15 +38,14 @@ INT32 = np.dtype(np.int32)
 @pytest.mark.parametrize("form", FORMS)
 def test_skewed_keys(form, rng, queue):
     """Stably, by which position each key had; all skews by one program, and twice the same."""
-    options = need(form, queue) | {"queue": queue, "descending": form == "merge cpu"}
+    options = need(form, queue) | {"queue": queue}
     keys = np.stack([skewed(name, rng) for name in SKEWS])
     parts = [keys[:, :length] for length in (MERGED, 1000, 130, 33, 9, 8, 2, 1)]
-    parts = parts[1:] if form == "merge cpu" else parts
-    if not form.startswith("merge"):
+    if form != "merge":
         parts = [*keys, *(np.array_split(keys, 5) if form in ("cpu", "onesweep") else ())]
     for part in parts:
         order = ol.argsort(part, **options)
-        np.testing.assert_array_equal(order, stable_order(part, options["descending"]))
+        np.testing.assert_array_equal(order, stable_order(part))
     again = ol.argsort(part, **options)
     assert again.tobytes() == order.tobytes()
 
@@ -78,12 +77,9 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
         ("float16", "onesweep", N, False),
         ("uint64", "scan", N, True),
         ("float64", "onesweep", 200, True),
-        ("uint8", "merge cpu", SHORT, True),
-        ("float32", "merge cpu", SHORT, True),
-        ("float64", "merge cpu", SHORT, False),
-        ("float16", "merge gpu", MERGED, False),
-        ("uint64", "merge gpu", MERGED, True),
-        ("M8[s]", "merge gpu", MERGED, False),
+        ("float16", "merge", MERGED, False),
+        ("uint64", "merge", MERGED, True),
+        ("M8[s]", "merge", MERGED, False),
         ("M8[s]", "cpu", N, False),
         ("M8[s]", "scan", N, True),
     ],
@@ -113,10 +109,8 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
         ("scan", "int32", 8, (N,)),
         ("onesweep", "uint8", 16, (N,)),
         ("onesweep", "int32", 2, (200,)),
-        ("merge cpu", "float32", 1, (2, SHORT)),
-        ("merge cpu", "int8", 16, (2, SHORT)),
-        ("merge gpu", "float32", 8, (2, MERGED)),
-        ("merge gpu", "int8", 2, (2, MERGED)),
+        ("merge", "float32", 8, (2, MERGED)),
+        ("merge", "int8", 2, (2, MERGED)),
     ],
 )
 def test_values_travel(form, dtype, value_bytes, shape, rng, queue):
@@ -160,16 +154,16 @@ def test_runs_that_networks_sort(dtype, descending, rng, queue):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("form", ["scan", "onesweep", "merge gpu"])
+@pytest.mark.parametrize("form", ["scan", "onesweep", "merge"])
 def test_wide_counts(form, rng, queue, monkeypatch):
     """Counts of 64 bits, which rows of 2^30 or 2^31 keys need, in short rows."""
     need(form, queue)
     keys = skewed("zipf", rng, MERGED).reshape(1, -1)
     monkeypatch.setattr(radix_gpu, "WIDE", 1000)
-    monkeypatch.setattr(merge_gpu, "index_type", lambda count: np.uint64)
+    monkeypatch.setattr(merge_path, "index_type", lambda count: np.uint64)
     plan = planned(form, SortProblem(MERGED, keys.dtype), queue)
     params = plan.launches[-1].params
-    assert params["INDEX_T"] == "ulong" if "merge" in form else plan.launches[0].params["WIDE"]
+    assert params["INDEX_T"] == "ulong" if form == "merge" else plan.launches[0].params["WIDE"]
     np.testing.assert_array_equal(sorted_by(plan, keys, queue, f"wide {form}"), np.sort(keys))
 
 
@@ -210,7 +204,7 @@ def test_tiles_that_announce_nothing_are_counted(rng, queue, monkeypatch):
 
 def test_equal_keys_that_straddle_diagonals(queue):
     """Ties and crossings that begin and end at the borders of tiles, and beside them."""
-    options, tile = need("merge gpu", queue) | {"queue": queue}, 160
+    options, tile = need("merge", queue) | {"queue": queue}, 160
     place = np.arange(MERGED)
     borders = [m * tile // 2 + step for m in (1, 2, 3, 4, 8, 16) for step in (-1, 0, 1)]
     rows = [place < border for border in borders]  # the path goes along two sides of the square
@@ -226,14 +220,13 @@ def test_rows_that_share_groups(rows, rng, queue):
     """Several rows a group, of which the last may have fewer; none reaches into the next."""
     for n in (1, 3, 5, 7, 39):
         keys = rng.integers(0, 9, (rows, n)).astype(np.float32)
-        order = ol.argsort(keys, **need("merge gpu", queue), queue=queue)
+        order = ol.argsort(keys, **need("merge", queue), queue=queue)
         np.testing.assert_array_equal(order, stable_order(keys))
 
 
-@pytest.mark.parametrize("form", ["merge cpu", "merge gpu"])
-def test_in_place(form, rng, queue):
-    """Rows of which an item or a group writes some while others read theirs; floats twice."""
-    options = need(form, queue)
+def test_in_place(rng, queue):
+    """Rows of which a group writes some while others read theirs; floats twice."""
+    options = need("merge", queue)
     for shape in ((300, 39), (SHORT,)):
         keys = rng.integers(-9, 9, shape).astype(np.float32)
         given = cl.array.to_device(queue, keys)
@@ -246,7 +239,7 @@ def test_loops_that_are_unrolled(rng, queue):
     device = session_of(queue).device
     unrolled = replace(device, capabilities=replace(device.capabilities, inline_ptx=True))
     problem = SortProblem(MERGED, np.dtype(np.float32))
-    plan = planned("merge gpu", problem, queue, unrolled)
+    plan = planned("merge", problem, queue, unrolled)
     launch = plan.launches[0]
     assert "#pragma unroll" in template.render(launch.template, launch.params).text
     keys = rng.integers(-9, 9, (1, MERGED)).astype(np.float32)

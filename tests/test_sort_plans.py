@@ -101,14 +101,13 @@ def test_what_auto_takes(n, rows, dtype, name):
 @pytest.mark.parametrize(
     ("n", "dtype", "name"),
     [
-        (2, "int32", "radix"),
-        (3, "int32", "merge-path"),
-        (96, "float64", "merge-path"),
-        (97, "float64", "radix"),
-        (112, "int32", "merge-path"),
-        (113, "int64", "radix"),
-        (24, "bool", "merge-path"),
-        (25, "float16", "radix"),
+        (2, "int32", "quicksort"),
+        (64, "float64", "quicksort"),
+        (65, "float64", "radix"),
+        (128, "int32", "quicksort"),
+        (129, "int32", "radix"),
+        (24, "bool", "quicksort"),
+        (25, "float16", "quicksort"),
     ],
 )
 def test_what_auto_takes_for_short_rows(n, dtype, name):
@@ -117,16 +116,8 @@ def test_what_auto_takes_for_short_rows(n, dtype, name):
     problem = SortProblem(n, np.dtype(dtype), 1000)
     assert SORT.choose(problem, cpu).name == name
     few = SortProblem(n, np.dtype(dtype))
-    least = "radix" if dtype == "float16" else "odd-even-merge"
+    least = "radix" if dtype == "float16" or n > 128 else "odd-even-merge"
     assert SORT.choose(few, cpu).name == least
-    assert SORT.choose(replace(few, rows=129 // n + 1), cpu).name == name
-
-
-def test_merging_on_cpus_is_for_short_rows():
-    merge, cpu = SORT.algorithm("merge-path").on("cpu"), replace(GPU, kind="cpu")
-    assert "at most 1,024 keys" in merge.supports(SortProblem(1025, INT32), cpu)
-    assert merge.supports(SortProblem(1024, INT32), cpu) is None
-    assert "no room" in merge.supports(SortProblem(9, INT32, value_bytes=16), cpu)
 
 
 def test_what_auto_takes_where_doubles_are_not_compared():

@@ -186,7 +186,7 @@ TILES = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
 SCAN, ONESWEEP = {"FORM": "scan", **TILES}, {"FORM": "onesweep", **TILES}
 FEW_BITS = {"DIGIT_BITS": 5, "CAPACITY": 64}
 MERGE_GPU = {"WG_SIZE": 32, "ITEM_KEYS": 3}
-ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8, "BLOCKED": False}
+ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8}
 BLOCKED = {
     "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "BUFFERS": 2, "LOCAL_PAD": 1,
     "SWIZZLE": 2, "SPLITS": 1,
@@ -235,15 +235,14 @@ CASES: dict[str, Race] = {
     "merge-gpu-indices": Race(MERGE, MERGE_GPU, sorting(301, "float32", 2, indices=True)),
     "merge-gpu-values": Race(MERGE, MERGE_GPU, sorting(193, value_bytes=16)),
     "merge-gpu-short-rows": Race(MERGE, MERGE_GPU, sorting(11, "float32", 21)),
-    "merge-cpu": Race("sort merge-path cpu", {}, sorting(150, rows=3, indices=True), True),
     "merge-runs": Race(OWN_MERGE, {"STRETCH": 32}, _merged([200, 0, 1, 150], "int32"), True),
     "merge-runs-codes": Race(OWN_MERGE, {"STRETCH": 32}, _merged([90, 70], "float32")),
     "merge-runs-pairs": Race(
         OWN_MERGE, {"STRETCH": 32}, _merged([33, 100, 64, 7, 1], "int16", values=True)
     ),
     "odd-even": Race(NETWORK, ODD_EVEN, sorting(500), True),
-    "odd-even-blocked": Race(
-        NETWORK, {**ODD_EVEN, "BLOCKED": True, "WG_SIZE": 4}, sorting(300, indices=True)
+    "odd-even-short-runs": Race(
+        NETWORK, {**ODD_EVEN, "WG_SIZE": 4}, sorting(300, indices=True)
     ),
     "topk-cut": Race(TOPK, TILES, _chosen(700, 60), True),
     "topk-cut-rows": Race(TOPK, {**TILES, "DIGIT_BITS": 6}, _chosen(400, 150, 3)),

@@ -25,7 +25,7 @@
 ## the vector. A built-in function may take `most` numbers at once.
 ##
 ## Source: own. Halves are read and written by vload_half and vstore_half, which are core OpenCL C.
-## Cost: none but what is asked for.
+## Cost: that of the code that is inserted.
 <%!
     LETTERS = "0123456789abcdef"
 

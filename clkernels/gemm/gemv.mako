@@ -19,7 +19,7 @@
 ##   result(..)         make a sum a result, and store that
 ##   partial_sum(..)    store a sum of one slice of k, for split_k_reduction.cl.mako
 ##
-## Source: own. The caller guarantees: what product.mako declares. Cost: none but what is asked for.
+## Source: own. The caller guarantees: what product.mako declares. Cost: that of the code that is inserted.
 <%namespace name="epilogues" file="/gemm/epilogue.mako"/>\
 <%def name="declare(thin)">\
 <% matrix, x = ("a", "b") if thin.side == "a" else ("b", "a") %>\

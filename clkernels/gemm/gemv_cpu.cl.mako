@@ -23,7 +23,7 @@
  *
  * Source: own; reading several lines together is what BLAS libraries do, see K. Goto,
  * R. van de Geijn, "High-Performance Implementation of the Level-3 BLAS", ACM TOMS 35 (2008).
- * The rows that are read next are asked for early: so many streams of memory no processor follows.
+ * The rows that are read next are prefetched: processors do not follow so many streams of memory.
  * Cost: one read of the matrix; x is read once for every BLOCK lines along k.
  *
  * The host guarantees: all matrices are row-major and contiguous; dimension 0 of the grid has

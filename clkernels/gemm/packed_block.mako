@@ -17,9 +17,9 @@
 ## trips of UNROLL rows, each row has a trip of its own. A block at an edge is stored number by
 ## number, from `micro_tile` in local memory.
 ##
-## Source: see packed.cl.mako. Lines of the next panel and of the result are asked for early, since
-## all of a panel is new to its first block, which would wait for memory. A line is asked for every
-## four rows of B, whatever UNROLL is: asked for faster, lines came at the cost of others.
+## Source: see packed.cl.mako. Lines of the next panel and of the result are prefetched, since
+## all of a panel is new to its first block, which would wait for memory. A line is prefetched every
+## four rows of B, whatever UNROLL is: more at a time pushed others out of the cache.
 <%namespace name="elements" file="/gemm/elements.mako"/>\
 <%namespace name="epilogues" file="/gemm/epilogue.mako"/>\
 <%namespace name="panels" file="/gemm/packed_panels.mako"/>\

@@ -57,7 +57,7 @@ typedef ${element.real} real_t;
 typedef ${vec_t} vec_t;
 typedef ${vec_t} __attribute__((aligned(${8 if element.double else 4}))) loose_t;
 </%def>\
-## Lines of the panel beside are asked for, since a processor does not see what follows a few
+## Lines of the panel beside are prefetched, since a processor does not see what follows a few
 ## numbers of a row; the next thing to be packed into global memory is that panel.
 <%def name="declare_pack_b(element, a, b, blocking, space)">\
 <%

@@ -14,7 +14,7 @@
  * The host guarantees: 0 < k <= n < 2^31, k <= MOST_RANKED; a work-group for each row.
  *
  * ELEMENT      what a key is: see sort/keys.mako
- * ITEM_KEYS    neighbours that are looked at together
+ * ITEM_KEYS    neighbours that are compared with the wanted digits together
  * MOST_RANKED  most keys that are wanted
  */
 <%page args="ELEMENT, ITEM_KEYS, MOST_RANKED"/>\

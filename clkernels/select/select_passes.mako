@@ -166,7 +166,7 @@ void gather(__global const ukey_t *keys,
               slice_begin(count, slice + 1, slices, TILE), 0, few ? few_places + row * capacity : 0,
               before[0], before[1] - before[0], known.left, values + row * k, places + row * k, sums, &total, known.prefix,
               known.prefix);
-    /* Who leaves last makes the counts ready for the next run: all have read them. */
+    /* The last group to leave makes the counts ready for the next run: all have read them. */
     ${arrival.arrive("leaving[row]", "before_me")}
     if (before_me + 1 == slices) {
         const uint words = DIGITS * RADIX * ${2 if WIDE else 1};

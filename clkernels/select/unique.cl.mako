@@ -9,7 +9,7 @@
  *     first_places 1 0 2            the order at heads
  *     inverse      1 0 2 2 0 0      which of the values a key is, where it was before
  *
- *     count_heads  a slice a group: how many heads it has
+ *     count_heads  a slice a group: how many heads it has; not launched for a single slice
  *     write_heads  values, starts, places and inverse; where a slice begins is the sum of the slices
  *                  before
  *     write_counts lengths, with as many items as the device runs, as the host does not know yet

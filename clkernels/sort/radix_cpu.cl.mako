@@ -39,8 +39,9 @@
  *   bits            of a bucket, and of a digit of a row that is not cut into buckets
  *   share           elements of a run, about
  *   float_type      type in which keys are numbers, or None for integers and where it is not to be used
- *   sample          keys that are looked at to find the range of a row
- *   skew            most keys of a sample in such a section of its range make buckets narrower there
+ *   sample          keys by which the range of a row is found
+ *   skew            if most keys of a sample are in this fraction of its range, 1 / skew, at either end,
+ *                   buckets are narrower there
  *   largest         elements of the largest run that one unit may have
  *   finish_shares   tasks of a unit in phase 3
  * RUN           bits, spare_bits, few, block: see radix_cpu_run.mako; network, lanes: see

@@ -17,7 +17,7 @@
     sign = "-" if ELEMENT.descending and not ELEMENT.nan_first else ""
 %>\
 /* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
-   What the sample has not extremes is in the first or the last one. */
+   Keys beyond those of the sample are in the first or the last one. */
 typedef struct {
 % if CUT.float_type:
     ${CUT.float_type} least, scale;
@@ -90,8 +90,8 @@ static range_t sample_range(const source_t source, const index_t n)
     return range;
 }
 
-/* Whether all keys of a bucket are equal in a row whose least and largest codes are given. What the
-   sample has not extremes is in the first or in the last bucket. */
+/* Whether all keys of a bucket are equal in a row whose least and largest codes are given. Keys beyond
+   those of the sample are in the first or in the last bucket. */
 static bool is_of_one_key(const uint bucket, const range_t range, const ukey_t least, const ukey_t largest)
 {
     const uint from_end = range.most == NEAR_TOP ? (uint)LAST_BUCKET - bucket : bucket;

@@ -23,13 +23,13 @@
 <%def name="declare(ELEMENT, RUN, WHOLE, STREAM)">\
 #define RUN_RADIX ${1 << RUN.bits}
 
-/* Length of a number in bits. */
+/* Bits of a number, without zeros in front. */
 static inline uint length_of(const ukey_t number)
 {
     return KEY_BITS - clz(number);
 }
 
-/* What is extremes of keys: the least and the largest code, and where some differ from `one`. */
+/* Of the keys so far: the least and the largest code, and the bits in which some differ from `one`. */
 typedef struct {
     ukey_t least, largest, one, differ;
 } extremes_t;

@@ -32,7 +32,7 @@ from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.select.unique import unique as unique_keys
 from opencl_lab.ops.sort import functions as plain
 from opencl_lab.ops.sort.codes import codes
-from opencl_lab.ops.sort.merging import merge_runs
+from opencl_lab.ops.sort.merge_runs import merge_runs, merges
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.arrays import as_array, check_sides, is_device_array, native
 from opencl_lab.runtime.exchange import to_device, to_host
@@ -327,7 +327,10 @@ def _sorted(keys: DistArray, mine: list[Any], descending: bool, device: Device) 
     counts = np.diff(_cuts(comm, arrays[0], descending)).tolist()
     found = [exchange_rows(comm, array, counts, keep=False) for array in arrays]
     mine = [_beside(keys, array) for array, _ in found]
-    return merge_runs(mine, found[0][1], descending=descending, queue=device.queue())
+    lengths = found[0][1]
+    if merges(device, lengths, *mine[1:]):
+        return merge_runs(mine, lengths, descending=descending, queue=device.queue())
+    return _on_device(mine, descending, device)
 
 
 def _on_device(arrays: list[Any], descending: bool, device: Device) -> list[Any]:

@@ -113,7 +113,7 @@ class Algorithm(ABC, Generic[P]):
     """Name under which its configurations are tuned; set by its solver."""
 
     def on(self, kind: str) -> Algorithm[P]:
-        """Return the algorithm for a kind of device: itself, except for `by_kind.ByKind`."""
+        """Return the algorithm for a kind of device: itself, unless there are two."""
         return self
 
     def supports(self, problem: P, device: Device) -> str | None:
@@ -248,14 +248,11 @@ class Solver(Estimates[P], Generic[P]):
         if name not in self.registry:
             names = ", ".join((AUTO, *self.registry, *self.choices))
             raise InvalidConfig(f"{self.name} has no algorithm {name!r}; it has: {names}")
-        algorithm = self._make(name)
+        entry = self.registry[name]
+        algorithm: Algorithm[Any] = made(entry) if isinstance(entry, str) else entry
         if self.tunable:
             algorithm.operation = self.name
         return self._loaded.setdefault(name, algorithm)
-
-    def _make(self, name: str) -> Algorithm[Any]:
-        entry = self.registry[name]
-        return made(entry) if isinstance(entry, str) else entry
 
     def ranked(self, problem: P, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the names of a group's algorithms, probably the fastest first."""

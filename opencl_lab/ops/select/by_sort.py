@@ -12,7 +12,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import index_type, is_one_thread, lacks_groups
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, named
 from opencl_lab.core.space import Config, SearchSpace
-from opencl_lab.ops.by_kind import ByKind
 from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
 from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
@@ -20,10 +19,9 @@ from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort import gather
 from opencl_lab.ops.sort.elements import SortElement
 from opencl_lab.ops.sort.gather import GATHER, GatherProblem
-from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
-HEADS_TEMPLATE, SERIAL_TEMPLATE = "select/unique.cl.mako", "select/heads_serial.cl.mako"
+HEADS_TEMPLATE = "select/unique.cl.mako"
 
 
 def _sort_templates() -> tuple[str, ...]:
@@ -115,7 +113,7 @@ class Heads(Algorithm[UniqueProblem]):
     """Count, slice by slice, the sorted keys that differ from the key before; then write them."""
 
     name = "heads"
-    templates = (HEADS_TEMPLATE, SERIAL_TEMPLATE)
+    templates = (HEADS_TEMPLATE,)
     space = SearchSpace(PARAMETERS, POWER)
 
     def supports(self, problem: UniqueProblem, device: Device) -> str | None:
@@ -128,7 +126,7 @@ class Heads(Algorithm[UniqueProblem]):
         return Config(WG_SIZE=wg_size, ITEM_KEYS=64 if wg_size == 1 else 4)
 
     def plan(self, problem: UniqueProblem, config: Config, device: Device) -> Plan:
-        """Plan two launches, and a third one for counts; for one thread, one for all."""
+        """Plan a launch that counts, unless there is one slice, one that writes, one of lengths."""
         check_group(config, device)
         n = problem.n
         buffers = [
@@ -152,15 +150,12 @@ class Heads(Algorithm[UniqueProblem]):
             "FIRST": problem.first,
             "INVERSE": problem.inverse,
             "EQUAL_NAN": problem.equal_nan,
+            **config,
+            "PTX": device.capabilities.inline_ptx,
         }
-        if is_one_thread(device):
-            counts = ["counts"] * problem.counts
-            passed = named("keys", *order, "values", *places, *counts, "found") | {"n": index(n)}
-            one = Launch(SERIAL_TEMPLATE, "heads_serial", params, (1,), (1,), passed)
-            return Plan(tuple(buffers), (one,))
-        params |= {**config, "PTX": device.capabilities.inline_ptx}
         wg_size = config.integer("WG_SIZE")
-        slices = slices_of(n, 1, wg_size * config.integer("ITEM_KEYS"), device)
+        tile = wg_size * config.integer("ITEM_KEYS")
+        slices = 1 if is_one_thread(device) else slices_of(n, 1, tile, device)
         local = 4 * max(2 * wg_size, 32) + 16 * wg_size + 8
         buffers.append(Buffer("table", "scratch", (slices,), topk.UINT))
         if problem.counts:
@@ -172,10 +167,12 @@ class Heads(Algorithm[UniqueProblem]):
 
         count, cut = index(n), np.uint32(slices)
         written = ("values", *places, *(["starts"] * problem.counts), "found")
-        launches = [
-            launch("count_heads", ("keys", "table"), n=count, slices=cut),
-            launch("write_heads", ("keys", "table", *order, *written), n=count, slices=cut),
-        ]
+        launches = []
+        if slices > 1:
+            launches.append(launch("count_heads", ("keys", "table"), n=count, slices=cut))
+        launches.append(
+            launch("write_heads", ("keys", "table", *order, *written), n=count, slices=cut)
+        )
         if problem.counts:
             launches.append(launch("write_counts", ("starts", "found", "counts"), n=count))
         return Plan(tuple(buffers), tuple(launches))
@@ -184,50 +181,31 @@ class Heads(Algorithm[UniqueProblem]):
 HEADS = Heads()
 
 
-class _ByRuns(Algorithm[UniqueProblem]):
-    """Sort, then take the first key of each run of equal ones.
+class UniqueBySort(Algorithm[UniqueProblem]):
+    """Sort, then take the first key of each run of equal ones."""
 
-    The parameters are those of the sort, which takes nearly all of the time.
-    """
+    name = "sort"
+    space = SearchSpace(())
 
-    def __init__(self, name: str, kind: str):
-        self._kind = kind
-        vars(self).update(name=name)  # of the class for most algorithms, here of each instance
-        vars(self).update(
-            space=self.sort.space,
-            templates=(*self.sort.templates, gather.TEMPLATE, *HEADS.templates),
-        )
-
-    @property
-    def sort(self) -> Algorithm[SortProblem]:
-        """The sort of the same name, for devices of the same kind."""
-        return SORT_SOLVER.algorithm(self.name).on(self._kind)
+    def __init__(self) -> None:
+        vars(self).update(templates=(*_sort_templates(), gather.TEMPLATE, *HEADS.templates))
 
     def supports(self, problem: UniqueProblem, device: Device) -> str | None:
-        """Need what the sort and the launches after it need."""
-        reason = self.sort.supports(problem.sorting, device)
-        return reason or HEADS.supports(problem, device)
-
-    def too_slow(self, problem: UniqueProblem) -> str | None:
-        """Return what the sort says."""
-        return self.sort.too_slow(problem.sorting)
+        """Need what the launches after the sort need."""
+        return HEADS.supports(problem, device)
 
     def default_config(self, problem: UniqueProblem, device: Device) -> Config:
-        """Return the configuration of the sort, tuned or built in."""
-        return self.sort.configure(problem.sorting, device)
-
-    def search_space(self, problem: UniqueProblem, device: Device) -> SearchSpace:
-        """Return what a tuner tries for the sort."""
-        return self.sort.search_space(problem.sorting, device)
+        """Return an empty configuration: the sort has its own."""
+        return Config()
 
     def plan(self, problem: UniqueProblem, config: Config, device: Device) -> Plan:
-        """Plan the launches of the sort, and two to four more.
+        """Plan the launches of the sort, and one to four more.
 
         Where positions of keys are wanted, these are sorted, and the keys gathered afterwards.
         """
         found = HEADS.plan(problem, HEADS.default_config(problem, device), device)
         outputs = {buffer.name: (buffer.name, buffer.dtype) for buffer in found.with_role("out")}
-        sorting = self.sort.plan(problem.sorting, config, device)
+        sorting = SORT_SOLVER.plan(problem.sorting, device)
         handed = {"keys": "sorted"}
         if problem.placed:
             gathering = GatherProblem(problem.n, 1, problem.dtype.itemsize, problem.n)
@@ -242,18 +220,3 @@ class _ByRuns(Algorithm[UniqueProblem]):
         # The sort has one row of keys; here the array has one dimension.
         flat = (replace(b, shape=(problem.n,)) if b.role == "in" else b for b in plan.buffers)
         return replace(plan, buffers=tuple(flat))
-
-
-class ByRuns(ByKind[UniqueProblem]):
-    """By the sort of the same name."""
-
-    def __init__(self, name: str):
-        super().__init__()
-        vars(self).update(name=name)
-
-    def _make(self, kind: str) -> Algorithm[UniqueProblem]:
-        return _ByRuns(self.name, kind)
-
-    def too_slow(self, problem: UniqueProblem) -> str | None:
-        """Return what the sort says."""
-        return SORT_SOLVER.algorithm(self.name).too_slow(problem.sorting)

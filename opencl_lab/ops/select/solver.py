@@ -11,13 +11,13 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.estimates import FURTHER_LAUNCH_US, on_threads
 from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
-from opencl_lab.ops.solver import AUTO, Algorithm, Registry, Solver
+from opencl_lab.ops.solver import AUTO, Registry, Solver
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
-SORTED_SHARE, SORTED_SHARE_LONG, OTHER_SORTED_SHARE = 8, 4, 2
-"""A sort of all n keys takes less time than a selection where k is at least n divided by this: on
-CPUs; on CPUs with keys of eight bytes; on other devices. On two cores of a Xeon the first half of
-50,000 float32 takes 0.4 ms by a sort, and 0.8 by a selection."""
+CPU_SORTS_EIGHTH, CPU_SORTS_QUARTER, GPU_SORTS_HALF = 8, 4, 2
+"""The share of all keys from which to sort all takes less time than to select: an eighth on CPUs, a
+quarter there for keys of eight bytes, and half on other devices. On two cores of a Xeon the first
+half of 50,000 float32 takes 0.4 ms by a sort, and 0.8 by a selection."""
 SORTED_ROW = 64
 """Keys of a row up to which CPUs sort it: 1000 rows of 20 take 0.2 ms, not 0.3."""
 
@@ -75,14 +75,14 @@ class TopkSolver(Solver[TopkProblem]):
 
     @staticmethod
     def _is_sorted_by_cpus(problem: TopkProblem) -> bool:
-        share = SORTED_SHARE_LONG if problem.dtype.itemsize == 8 else SORTED_SHARE
+        share = CPU_SORTS_QUARTER if problem.dtype.itemsize == 8 else CPU_SORTS_EIGHTH
         return problem.n <= SORTED_ROW or share * problem.k >= problem.n
 
     @classmethod
     def _is_sorted(cls, problem: TopkProblem, device: Device) -> bool:
         if device.kind == "cpu":
             return cls._is_sorted_by_cpus(problem)
-        if OTHER_SORTED_SHARE * problem.k >= problem.n:
+        if GPU_SORTS_HALF * problem.k >= problem.n:
             return True
         # Here time is that of launches, and a pass takes longer than a step of a sort.
         few = problem.n * problem.rows <= topk.SLICED and not topk.is_whole(problem, device)
@@ -93,17 +93,7 @@ class UniqueSolver(Solver[UniqueProblem]):
     """Each key once, in order: a sort, and the heads of runs of equal keys."""
 
     name = "unique"
-    multiples = SORT_SOLVER.multiples
-    registry = SORT_SOLVER.registry
-
-    def _make(self, name: str) -> Algorithm[UniqueProblem]:
-        from opencl_lab.ops.select.by_sort import ByRuns
-
-        return ByRuns(name)
-
-    def ranked(self, problem: UniqueProblem, device: Device, group: str = AUTO) -> Iterable[str]:
-        """Return the algorithms of the sort, in its order."""
-        return SORT_SOLVER.ranked(problem.sorting, device)
+    registry: ClassVar[Registry] = {"sort": "opencl_lab.ops.select.by_sort:UniqueBySort"}
 
     def serial_us(self, problem: UniqueProblem) -> float:
         """Return the estimated microseconds on one thread."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import index_type, is_one_thread, lacks_groups, positive
+from opencl_lab.core.kernels import index_type, is_one_thread, lacks_groups
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.problem import TopkProblem
@@ -36,6 +36,8 @@ MOST_OF_SLICES = 1 << 13
 """Most keys that all slices of a row may find together, as one group reads them."""
 MOST_RANKED = 128
 """Most keys that are ranked by comparing each with all others: 128 take 2 us."""
+RANKED_TOGETHER = 64
+"""Neighbours that are compared with the k-th key together: four vectors of keys of four bytes."""
 LONG_DIGIT = 11
 """Bits of a digit of longer rows."""
 FEW_SHARE = 4
@@ -199,10 +201,7 @@ class RadixRank(Algorithm[TopkProblem]):
 
     name = "radix-rank"
     templates: ClassVar[tuple[str, ...]] = (RANK_TEMPLATE,)
-    space = SearchSpace(
-        (Parameter("ITEM_KEYS", (16, 32, 64, 128), "keys that are looked at together"),),
-        (positive("ITEM_KEYS"),),
-    )
+    space = SearchSpace(())
 
     def supports(self, problem: TopkProblem, device: Device) -> str | None:
         """Need a CPU, and few keys of rows that stay in a cache."""
@@ -213,8 +212,8 @@ class RadixRank(Algorithm[TopkProblem]):
         return None
 
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
-        """Return four vectors of keys of four bytes."""
-        return Config(ITEM_KEYS=64)
+        """Return an empty configuration."""
+        return Config()
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
         """Plan one launch."""
@@ -224,7 +223,7 @@ class RadixRank(Algorithm[TopkProblem]):
         params = {
             "ELEMENT": _element(problem),
             "MOST_RANKED": MOST_RANKED,
-            **config,
+            "ITEM_KEYS": RANKED_TOGETHER,
         }
         arguments: dict[str, Argument] = {
             **named("keys", "values", "places"),

@@ -101,8 +101,10 @@ def unique(
     equal_nan : bool
         Whether all NaN, or all NaT, count as equal. As in NumPy, a slice that has one equals no
         other slice, whatever this says.
-    algorithm, config : optional
-        As for `sort`.
+    algorithm : str
+        ``"auto"`` or ``"sort"``: by whichever sort is the fastest.
+    config : mapping, optional
+        Accepted as by other functions; the sort has its own, and there are no other parameters.
     queue : pyopencl.CommandQueue, optional
         Where to run; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
@@ -132,7 +134,8 @@ def unique(
     axis = None if axis is None else axis_of(axis, array.ndim)
     if axis is not None and array.ndim > 1:
         wanted = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
-        how = {"algorithm": algorithm, "config": config, "queue": queue, "device": device}
+        UNIQUE_SOLVER.algorithm("sort" if algorithm == "auto" else algorithm)
+        how = {"queue": queue, "device": device}
         return _unique_slices(given, axis, wanted, how)
     options: dict[str, Any] = {
         "equal_nan": equal_nan or array.dtype.kind not in "fmM",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -9,19 +10,22 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.kernels import c_type, index_type, power_of_two
+from opencl_lab.core.kernels import WORD_TYPES, c_type, index_type, power_of_two
 from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.solver import Algorithm, Registry, Solver
 from opencl_lab.ops.sort.elements import Elements
-from opencl_lab.ops.sort.merge_cpu import MAX_POLLS, element_bytes, moved_as
 from opencl_lab.ops.sort.phases import phased_plan
 from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime.exchange import to_device
+from opencl_lab.runtime.session import queue_or_default
 
 TEMPLATE = "sort/merge_runs_cpu.cl.mako"
 
 MOST_RUNS = 8
 """Runs up to which three levels of merges take a CPU less time than a sort."""
+MAX_POLLS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,16 @@ class RunsProblem(SortProblem):
         super().__post_init__()
         if self.runs < 2 or self.rows != 1 or self.indices or self.bits is not None:
             raise InvalidProblem("at least two runs of one row are merged, by whole keys")
+
+
+def _moved_as(elements: Elements) -> tuple[str, str | None, int]:
+    """Return how elements are stored meanwhile, the C type of their values, and their bytes."""
+    if elements.value_type:
+        return "pairs", elements.value_type, elements.nbytes
+    item = elements.problem.dtype.itemsize
+    if elements.problem.dtype.kind == "f":  # codes take longer to compute than to move
+        return "codes", WORD_TYPES[item], 2 * item
+    return "keys", None, item
 
 
 class MergePathRuns(Algorithm[RunsProblem]):
@@ -61,10 +75,10 @@ class MergePathRuns(Algorithm[RunsProblem]):
         n, stretch = problem.n, config.integer("STRETCH")
         if not n:
             return Plan(tuple(buffers), ())
-        moved, value_type = moved_as(elements)
+        moved, value_type, nbytes = _moved_as(elements)
         merges = (problem.runs - 1).bit_length()
         items = min(device.compute_units, ceil_divide(n, stretch))
-        element = np.dtype(f"V{element_bytes(problem)}")
+        element = np.dtype(f"V{nbytes}")
         scratch = {"first": n if merges > 1 or value_type else 1}
         if value_type:
             scratch |= {"second": n if merges > 1 else 1, "spares": items * stretch}
@@ -96,3 +110,50 @@ class Merge(Solver[RunsProblem]):
 
 
 MERGE = Merge()
+
+
+def merges(device: Device, lengths: Sequence[int], *values: Any) -> bool:
+    """Return whether to merge runs, with arrays of values if there are any, beats sorting all."""
+    runs = sum(map(bool, lengths))
+    travel = all(array.dtype.itemsize in WORD_TYPES for array in values)
+    return runs < 2 or (runs <= MOST_RUNS and device.kind == "cpu" and travel)
+
+
+def merge_runs(
+    arrays: Sequence[Any], lengths: Sequence[int], *, descending: bool = False, queue: Any = None
+) -> list[Any]:
+    """Return keys, and values if there are any, that lie in sorted runs, merged stably.
+
+    Parameters
+    ----------
+    arrays : sequence of numpy.ndarray or pyopencl.array.Array
+        Keys, one-dimensional and of a dtype of `opencl_lab.sort`, and perhaps values.
+    lengths : sequence of int
+        Of the runs.
+    descending : bool
+    queue : pyopencl.CommandQueue, optional
+        Where to merge arrays of the host; those of a device are merged on their own queue.
+
+    Raises
+    ------
+    InvalidConfig
+        If the device merges no runs, see `merges`.
+    """
+    lengths = [length for length in lengths if length]
+    if len(lengths) < 2:
+        return [array.copy() for array in arrays]
+    keys, *values = arrays
+    on_device = is_device_array(keys)
+    queue = keys.queue if on_device else queue_or_default(queue)
+    width = values[0].dtype.itemsize if values else 0
+    problem = RunsProblem(
+        keys.size, keys.dtype, descending=descending, value_bytes=width, runs=len(lengths)
+    )
+    ends = np.cumsum(lengths, dtype=np.int64)
+    given = {"keys": keys, "ends": to_device(ends, queue=queue) if on_device else ends}
+    given |= {"values": values[0]} if values else {}
+    made = MERGE.run(problem, given, queue=queue).outputs
+    found = [made["sorted"].reshape(-1)]
+    if values:
+        found.append(made["sorted_values"].reshape(-1).view(values[0].dtype))
+    return found

@@ -20,7 +20,7 @@ from opencl_lab.ops.sort.problem import PARTIAL_KEYS, SortProblem
 
 
 class OddEvenMerge(Algorithm[SortProblem]):
-    """Merge sort in which every element finds its position by binary search."""
+    """Merge sort in which each item finds what it merges by binary search."""
 
     name = "odd-even-merge"
     templates = ("sort/odd_even_merge.cl.mako",)
@@ -35,7 +35,6 @@ class OddEvenMerge(Algorithm[SortProblem]):
             Parameter(
                 "WORK_PER_ITEM", (1, 2, 4, 8, 16, 64, 256, 1024, 4096), "elements of one item"
             ),
-            Parameter("BLOCKED", (False, True), "an item's elements are consecutive"),
         ),
         (
             positive("WG_SIZE"),
@@ -62,9 +61,9 @@ class OddEvenMerge(Algorithm[SortProblem]):
     def default_config(self, problem: SortProblem, device: Device) -> Config:
         """Return long runs per item for CPUs, short ones in large groups for other devices."""
         if device.kind == "cpu":
-            config = Config(WG_SIZE=1, TILE=4096, WORK_PER_ITEM=4096, BLOCKED=True)
+            config = Config(WG_SIZE=1, TILE=4096, WORK_PER_ITEM=4096)
         else:
-            config = Config(WG_SIZE=512, TILE=2048, WORK_PER_ITEM=4, BLOCKED=True)
+            config = Config(WG_SIZE=512, TILE=2048, WORK_PER_ITEM=4)
         wg_size = largest_power(config.integer("WG_SIZE"), device.capabilities.max_work_group)
         tile = config.integer("TILE")
         while tile * self._tile_element(problem) > device.capabilities.local_memory:

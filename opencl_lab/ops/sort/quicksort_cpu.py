@@ -46,14 +46,14 @@ def _width(problem: SortProblem, lanes: int) -> int:
     return min(largest_power(2 * ceil_divide(problem.n, ROWS) - 1), lanes)
 
 
-def pays(problem: SortProblem, units: int) -> bool:
-    """Return whether it is the fastest on a CPU with wide vectors and so many compute units."""
+def pays(problem: SortProblem, units: int, wide: bool = True) -> bool:
+    """Return whether it is the fastest on a CPU of so many units, which may have wide vectors."""
     size = word_bytes(problem)
     if size is None:
         return False
     if problem.rows > 1 and _width(problem, VECTOR_BYTES // size) < VECTOR_BYTES // size:
         return True  # short rows share blocks of a network
-    if units > 1:
+    if units > 1 or not wide:
         return False
     if problem.code_bits <= 8:
         return problem.n <= LONGEST_NARROW

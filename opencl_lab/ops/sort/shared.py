@@ -23,7 +23,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.ops.sort.merge_runs import MERGE, MOST_RUNS, RunsProblem
+from opencl_lab.ops.sort.merge_runs import merge_runs, merges
 from opencl_lab.ops.sort.multiway_split import Samples
 from opencl_lab.ops.sort.part_sizes import needs_parts
 from opencl_lab.ops.sort.problem import SortProblem
@@ -177,18 +177,9 @@ class _SharedRow:
                 cl.enqueue_copy(queue, block_of(keys), source, **how)
             place += piece.nbytes
         self._runs[index] = None
-        made = self._merged(keys, [len(piece) for piece in pieces], self._devices[index])
+        lengths = [len(piece) for piece in pieces]
+        if merges(self._devices[index], lengths):
+            (made,) = merge_runs([keys], lengths, descending=self._problem.descending)
+        else:
+            made = self._sorted(keys)
         to_host(made, self._result[slice(*self._bounds[index : index + 2])])
-
-    def _merged(self, keys: Any, lengths: Sequence[int], device: Device) -> Any:
-        """Return the keys of sorted runs of these lengths in order."""
-        lengths = [length for length in lengths if length]
-        if len(lengths) < 2:
-            return keys
-        if device.kind != "cpu" or len(lengths) > MOST_RUNS:
-            return self._sorted(keys)
-        descending = self._problem.descending
-        part = RunsProblem(keys.size, keys.dtype, descending=descending, runs=len(lengths))
-        ends = to_device(np.cumsum(lengths, dtype=np.int64), queue=keys.queue)
-        made = MERGE.run(part, {"keys": keys, "ends": ends}, queue=keys.queue).outputs
-        return made["sorted"].reshape(-1)

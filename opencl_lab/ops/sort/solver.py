@@ -3,51 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.ops.by_kind import ByKind
-from opencl_lab.ops.solver import AUTO, Registry, Solver
+from opencl_lab.core.plan import Plan
+from opencl_lab.core.space import Config, SearchSpace
+from opencl_lab.ops.solver import AUTO, Algorithm, Registry, Solver, made
 from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.tuned.database import Match
 
 MERGED = {4: 1 << 17, 8: 1 << 21}
 """Keys of a row up to which merging takes a GPU less time than radix, which has a launch per byte
 of a key: on an H200 49 us for 50,000 int32 instead of 59, 126 for 10^6 int64 instead of 142."""
 SHORTEST = {1: 128, 2: 256, 4: 1024, 8: 2048}
 """Keys of a row up to which a GPU merges rows in one launch."""
-SHORT, SHORT_FLOATS, SHORT_NARROW = 112, 96, 24
-"""Keys of a row up to which CPUs merge: integers of 4 and 8 bytes, floats of these, and all types
-of less. 6,250 rows of 64 int32 take a core of a Xeon 1.9 ms instead of 5.0."""
 FEW = 128
-"""Keys that take a CPU less than what a launch with more arguments adds: 25 take 12 us, not 15."""
+"""Keys in all up to which a CPU takes odd-even merging, whose launch has the fewest arguments: it
+sorts 25 keys in 12 us, radix in 15."""
 
 
-class Radix(ByKind[SortProblem]):
-    """Stable radix sort."""
+class Radix(Algorithm[SortProblem]):
+    """Stable radix sort: one class for CPUs and another one for all other devices.
+
+    Each of the two has its own templates and search space; `on` returns it. All methods that take a
+    device ask the one for that device.
+    """
 
     name = "radix"
-    cpu = "opencl_lab.ops.sort.radix_cpu:RadixCpu"
-    gpu = "opencl_lab.ops.sort.radix_gpu:RadixGpu"
 
+    def __init__(self) -> None:
+        self._made: dict[str, Algorithm[SortProblem]] = {}
 
-class MergePath(ByKind[SortProblem]):
-    """Stable merge sort along merge paths."""
+    def on(self, kind: str) -> Algorithm[SortProblem]:
+        """Return the sort for a kind of device."""
+        form = "cpu" if kind == "cpu" else "gpu"
+        if form not in self._made:
+            place = f"opencl_lab.ops.sort.radix_{form}:Radix{form.title()}"
+            self._made.setdefault(form, made(place))
+        found = self._made[form]
+        found.operation = self.operation
+        return found
 
-    name = "merge-path"
-    cpu = "opencl_lab.ops.sort.merge_cpu:MergePathCpu"
-    gpu = "opencl_lab.ops.sort.merge_gpu:MergePathGpu"
+    def supports(self, problem: SortProblem, device: Device) -> str | None:
+        """Return what the sort for this device says."""
+        return self.on(device.kind).supports(problem, device)
+
+    def default_config(self, problem: SortProblem, device: Device) -> Config:
+        """Return that of the sort for this device."""
+        return self.on(device.kind).default_config(problem, device)
+
+    def search_space(self, problem: SortProblem, device: Device) -> SearchSpace:
+        """Return that of the sort for this device."""
+        return self.on(device.kind).search_space(problem, device)
+
+    def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
+        """Plan by the sort for this device."""
+        return self.on(device.kind).plan(problem, config, device)
+
+    def configure(
+        self, problem: SortProblem, device: Device, values: Mapping[str, Any] | None = None
+    ) -> Config:
+        """Return that of the sort for this device."""
+        return self.on(device.kind).configure(problem, device, values)
+
+    def tuned(
+        self, problem: SortProblem, device: Device, values: Mapping[str, Any] | None = None
+    ) -> tuple[Config, Match] | None:
+        """Return that of the sort for this device."""
+        return self.on(device.kind).tuned(problem, device, values)
 
 
 class SortSolver(Solver[SortProblem]):
     """Stable sorting in the order of `numpy.sort`."""
 
     name = "sort"
-    multiples: ClassVar[Mapping[str, float]] = {"merge-path": 4, "odd-even-merge": 12}
+    multiples: ClassVar[Mapping[str, float]] = {"odd-even-merge": 12}
     registry: ClassVar[Registry] = {
         "radix": Radix(),
-        "merge-path": MergePath(),
+        "merge-path": "opencl_lab.ops.sort.merge_path:MergePath",
         "odd-even-merge": "opencl_lab.ops.sort.odd_even_merge:OddEvenMerge",
         "quicksort": "opencl_lab.ops.sort.quicksort_cpu:QuicksortCpu",
     }
@@ -77,13 +112,12 @@ class SortSolver(Solver[SortProblem]):
         if device.kind == "cpu":
             from opencl_lab.ops.sort.quicksort_cpu import VECTOR_BYTES, pays
 
-            if device.native_vector_bytes >= VECTOR_BYTES and pays(problem, device.compute_units):
+            wide = device.native_vector_bytes >= VECTOR_BYTES
+            if pays(problem, device.compute_units, wide):
                 return "quicksort"
             if keys <= FEW and problem.dtype != np.float16:  # which takes three launches
                 return "odd-even-merge"
-            short = SHORT_FLOATS if problem.dtype.kind == "f" else SHORT
-            short = short if problem.dtype.itemsize >= 4 else SHORT_NARROW
-            return "merge-path" if 3 <= problem.n <= short else "radix"
+            return "radix"
         size = problem.dtype.itemsize
         if problem.n <= SHORTEST[size]:
             return "merge-path"

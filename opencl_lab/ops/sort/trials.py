@@ -10,8 +10,7 @@ import numpy as np
 from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
 from opencl_lab.ops.sort.gather import GATHER
-from opencl_lab.ops.sort.merge_runs import MERGE
-from opencl_lab.ops.sort.merging import merge_runs
+from opencl_lab.ops.sort.merge_runs import MERGE, merge_runs
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.ops.trial import Array, Drawer, Task, Trial, Trials

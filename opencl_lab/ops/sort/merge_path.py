@@ -1,4 +1,4 @@
-"""The merge sort for GPUs: each work-group sorts a tile, then merges a tile of the result."""
+"""The merge sort: each work-group sorts a tile, then merges a tile of the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.problem import PARTIAL_KEYS, SortProblem
 
-TEMPLATE = "sort/merge_path_gpu.cl.mako"
+TEMPLATE = "sort/merge_path.cl.mako"
 
 GROUP = 256
 EXCHANGE = 24 << 10
@@ -46,11 +46,10 @@ def _row_items(problem: SortProblem, wg_size: int, item_keys: int) -> int:
     return min(wg_size, 1 << (ceil_divide(problem.n, item_keys) - 1).bit_length())
 
 
-class MergePathGpu(Algorithm[SortProblem]):
+class MergePath(Algorithm[SortProblem]):
     """Stable merge sort whose merges are divided into equal tiles of the result (merge path).
 
-    It only compares keys. The form for GPUs: tiles are sorted and merged in registers and local
-    memory.
+    It only compares keys. Tiles are sorted and merged in registers and local memory.
     """
 
     name = "merge-path"
@@ -72,8 +71,12 @@ class MergePathGpu(Algorithm[SortProblem]):
     )
 
     def supports(self, problem: SortProblem, device: Device) -> str | None:
-        """Need barriers in loops on devices other than CPUs, and keys of which all bits count."""
-        return lacks_groups(device) if problem.bits is None else PARTIAL_KEYS
+        """Need groups with barriers in loops, and keys of which all bits count."""
+        if problem.bits is not None:
+            return PARTIAL_KEYS
+        if device.kind == "cpu":
+            return "it is for groups of GPUs; the threads of a CPU sort faster by others"
+        return lacks_groups(device)
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
         """Return the size of groups and tiles; for short rows, tiles with little padding."""

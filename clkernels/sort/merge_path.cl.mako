@@ -1,5 +1,5 @@
 /*
- * Stable merge sort of rows by work-groups: the form for GPUs.
+ * Stable merge sort of rows by work-groups, for GPUs.
  *
  * sort_tiles    a group sorts a tile of a row, or several short rows, in registers and local memory
  * merge_tiles   a group merges what is under one tile of the result of two runs
