@@ -64,9 +64,10 @@
  * WG_SIZE   work-items in a work-group
  * LANES     results beside each other that are judged and summed together
  * ROWS      rows of results that an item sums together
+ * NUMBERS   declarations of the numbers that each kernel takes, by its name
  * CONDITIONAL  whether a sample of the image may call off the kernels that follow
  */
-<%page args="PIXELS, CHANNELS, WG_SIZE, LANES, ROWS, CONDITIONAL=False"/>\
+<%page args="PIXELS, CHANNELS, WG_SIZE, LANES, ROWS, NUMBERS, CONDITIONAL=False"/>\
 <%namespace name="pixels" file="pixels.mako"/>\
 <%namespace name="fft_numbers" file="fft_numbers.mako"/>\
 <%namespace name="fft_blocks" file="fft_blocks.mako"/>\
@@ -81,17 +82,17 @@ ${fft_numbers.declare(PIXELS=PIXELS, WG_SIZE=WG_SIZE)}\
 
 ${fft_blocks.declare(PIXELS=PIXELS, CHANNELS=CHANNELS)}\
 
-${fft_load.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL)}\
+${fft_load.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL, NUMBERS=NUMBERS)}\
 
-${fft_spectra.declare(WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL)}\
+${fft_spectra.declare(WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL, NUMBERS=NUMBERS)}\
 
 ${recheck.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, LANES=LANES)}\
 
 % if CONDITIONAL:
-${fft_sample.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES)}\
+${fft_sample.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES, NUMBERS=NUMBERS)}\
 
 % endif
-${fft_store.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES, CONDITIONAL=CONDITIONAL)}\
+${fft_store.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES, CONDITIONAL=CONDITIONAL, NUMBERS=NUMBERS)}\
 
 ${recheck_sums.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE,
-    LANES=LANES, ROWS=ROWS, CONDITIONAL=CONDITIONAL)}\
+    LANES=LANES, ROWS=ROWS, CONDITIONAL=CONDITIONAL, NUMBERS=NUMBERS)}\

@@ -5,29 +5,16 @@
 ##
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
+## NUMBERS   the declarations of the numbers that each kernel takes
 ## CONDITIONAL  whether a launch before may have called it off
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
-<%def name="declare(CHANNELS, WG_SIZE, CONDITIONAL)">\
+<%def name="declare(CHANNELS, WG_SIZE, CONDITIONAL, NUMBERS)">\
 __kernel GROUP
 void load_blocks(${condition.first(CONDITIONAL)}__global const element_t *restrict image,
                  __global sum_t *restrict pairs,
                  __global bits_t *restrict pixel_peak,
-                 const int height,
-                 const int width,
-                 const int rows,
-                 const int columns,
-                 const int blocks_y,
-                 const int blocks_x,
-                 const int valid_y,
-                 const int valid_x,
-                 const int last_row,
-                 const int last_column,
-                 const int offset_y,
-                 const int offset_x,
-                 const uint blocks,
-                 const uint first_pair,
-                 const sum_t cval)
+                 ${NUMBERS["load_blocks"]})
 {
 ${condition.check(CONDITIONAL)}\
     const uint group = get_group_id(0);
@@ -73,11 +60,7 @@ ${condition.check(CONDITIONAL)}\
 __kernel GROUP
 void load_filter(const weights_t weights,
                  __global sum_t *restrict block,
-                 const int filter_height,
-                 const int filter_width,
-                 const int rows,
-                 const int columns,
-                 const sum_t scale)
+                 ${NUMBERS["load_filter"]})
 {
     const int y = get_group_id(0);
     const int j = y == 0 ? 0 : rows - y;

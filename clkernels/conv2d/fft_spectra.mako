@@ -4,10 +4,11 @@
 ##   multiply_spectra  spectra of blocks by that of the filter, real and imaginary components exchanged
 ##
 ## WG_SIZE   work-items in a work-group
+## NUMBERS   the declarations of the numbers that each kernel takes
 ## CONDITIONAL  whether a launch before may have called it off
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
-<%def name="declare(WG_SIZE, CONDITIONAL)">\
+<%def name="declare(WG_SIZE, CONDITIONAL, NUMBERS)">\
 /* Return the largest square of a magnitude that an item finds in a row of the spectrum, of weights
    that are not divided by the size of the block. */
 INLINE bits_t largest_square(__global const sum_t *spectrum, const int y, const int columns,
@@ -26,8 +27,7 @@ INLINE bits_t largest_square(__global const sum_t *spectrum, const int y, const 
 __kernel GROUP
 void find_peaks(__global const sum_t *restrict spectrum,
                 __global bits_t *restrict spectrum_peak,
-                const int columns,
-                const sum_t size)
+                ${NUMBERS["find_peaks"]})
 {
     bits_t largest = largest_square(spectrum, get_group_id(0), columns, size);
     ${numbers.share_largest("largest", WG_SIZE)}
@@ -38,8 +38,7 @@ void find_peaks(__global const sum_t *restrict spectrum,
 __kernel GROUP
 void multiply_spectra(${condition.first(CONDITIONAL)}__global sum_t *restrict pairs,
                       __global const sum_t *restrict spectrum,
-                      const int rows,
-                      const int columns)
+                      ${NUMBERS["multiply_spectra"]})
 {
 ${condition.check(CONDITIONAL)}\
     __global sum_t *target = pairs + 2 * get_group_id(0) * columns;

@@ -139,19 +139,8 @@ ${way.edge_taps(PIXELS, STRIP)}\
 </%def>\
 
 __kernel __attribute__((reqd_work_group_size(${STRIP.wg_x}, ${STRIP.wg_y}, 1)))
-void conv2d_register(${condition.first(CONDITIONAL)}__global const element_t *restrict image,
-                     const weights_t weights,
-                     __global result_t *restrict result,
-                     const int height,
-                     const int width,
-                     const int steps_x,
-                     const int steps_y,
-                     const int out_height,
-                     const int out_width,
-                     const int offset_y,
-                     const int offset_x,
-                     const ulong first_image,
-                     const sum_t cval)
+void conv2d_register(
+    ${condition.first(CONDITIONAL)}${pixels.parameters(["const int steps_x", "const int steps_y"])})
 {
 ${condition.check(CONDITIONAL)}\
     const int pitch = width * ${STRIP.channels};

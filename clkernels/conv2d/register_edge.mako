@@ -6,10 +6,10 @@
 ##      cval  cval | p  p  p  p  p  p | cval     `find` tells which of them are the row itself,
 ##                 ^ bounds.x         ^ bounds.y   and from where the others come
 ##
-<%namespace name="terms" file="register_terms.mako"/>\
+<%namespace name="own" file="register_types.mako"/>\
 <%def name="declare(PIXELS, STRIP)">\
 <%
-    load = terms.module.load
+    load = own.module.load
 %>\
 
 /* Find where ${STRIP.collected} values of a row lie: number `first` of those that windows see and the
