@@ -148,43 +148,24 @@ class DirectTiled(_Direct):
         ),
     )
 
-    def supports(self, problem: DftProblem, device: Device) -> str | None:
-        """Need local memory for the smallest tile of the built-in configurations."""
-        reason = super().supports(problem, device)
-        least = 64 * problem.dtype.itemsize  # a real sample takes less
-        if reason is None and device.capabilities.local_memory < least:
-            return "the device has no room for tiles of samples"
-        return reason
-
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return vectors of frequencies on CPUs, and groups of items elsewhere."""
-        word = problem.real.itemsize
         if device.kind == "cpu" or not device.capabilities.barriers_in_loops:
-            vector = 64 // word
-            config = Config(
+            vector = 64 // problem.real.itemsize
+            return Config(
                 WG_SIZE=1, WORK_PER_ITEM=vector, VECTOR_WIDTH=vector, TILE=32, BLOCKS=4, RESEED=32
             )
-        else:
-            wg_size = largest_power(64, group_limit(device))
-            config = Config(
-                WG_SIZE=wg_size, WORK_PER_ITEM=1, VECTOR_WIDTH=1, TILE=64, BLOCKS=8, RESEED=32
-            )
-        while self._local_bytes(config, problem) > device.capabilities.local_memory:
-            if config.integer("BLOCKS") > 1:
-                config = config.replace(BLOCKS=config.integer("BLOCKS") // 2)
-            else:
-                config = config.replace(WG_SIZE=1, TILE=config.integer("TILE") // 2)
-        return config
-
-    @staticmethod
-    def _local_bytes(config: Config, problem: DftProblem) -> int:
-        sample = problem.real if problem.kind == "r2c" else problem.dtype
-        return config.integer("TILE") * config.integer("BLOCKS") * sample.itemsize
+        wg_size = largest_power(64, group_limit(device))
+        return Config(
+            WG_SIZE=wg_size, WORK_PER_ITEM=1, VECTOR_WIDTH=1, TILE=64, BLOCKS=8, RESEED=32
+        )
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, with a group for as many frequencies as its items have."""
         span = config.integer("WG_SIZE") * config.integer("WORK_PER_ITEM")
-        local = self._local_bytes(config, problem) if config.integer("WG_SIZE") > 1 else 0
+        sample = problem.real if problem.kind == "r2c" else problem.dtype
+        tiles = config.integer("TILE") * config.integer("BLOCKS") * sample.itemsize
+        local = tiles if config.integer("WG_SIZE") > 1 else 0  # one item reads the signal in place
         params = {**config, "REREAD": device.kind == "cpu"}
         return self._plan(problem, params, device, span, local)
 
