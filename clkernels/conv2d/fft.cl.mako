@@ -17,9 +17,9 @@
  *
  *     fft_numbers.mako    complex numbers in memory, and magnitudes as integers
  *     fft_blocks.mako     where blocks and weights lie
- *     fft_load.mako       load_blocks       two blocks of the image  ->  a + i b
+ *     fft_spectra.mako    load_blocks       two blocks of the image  ->  a + i b
  *                         load_filter       weights, 0 elsewhere     ->  a block that correlates
- *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
+ *                         find_peaks        the largest magnitudes of the filter's spectrum
  *                         multiply_spectra  blocks by the filter, and exchange of the components
  *     recheck.mako        which results are doubtful
  *     fft_sample.mako     sample_peaks, sample_results   whether transforms are worth it
@@ -71,7 +71,6 @@
 <%namespace name="pixels" file="pixels.mako"/>\
 <%namespace name="fft_numbers" file="fft_numbers.mako"/>\
 <%namespace name="fft_blocks" file="fft_blocks.mako"/>\
-<%namespace name="fft_load" file="fft_load.mako"/>\
 <%namespace name="fft_spectra" file="fft_spectra.mako"/>\
 <%namespace name="recheck" file="recheck.mako"/>\
 <%namespace name="fft_sample" file="fft_sample.mako"/>\
@@ -82,9 +81,7 @@ ${fft_numbers.declare(PIXELS=PIXELS, WG_SIZE=WG_SIZE)}\
 
 ${fft_blocks.declare(PIXELS=PIXELS, CHANNELS=CHANNELS)}\
 
-${fft_load.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL, NUMBERS=NUMBERS)}\
-
-${fft_spectra.declare(WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL, NUMBERS=NUMBERS)}\
+${fft_spectra.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL, NUMBERS=NUMBERS)}\
 
 ${recheck.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, LANES=LANES)}\
 

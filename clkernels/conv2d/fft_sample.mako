@@ -45,8 +45,7 @@ void sample_peaks(__global const element_t *restrict image,
         const int y = group % sampled_rows * row_step;
         const uint first = 2 * (group / sampled_rows * pair_step);
         for (uint block = first; block < min(first + 2, blocks); ++block) {
-            const row_t row = row_of(image, block, y, height, width, blocks_y, blocks_x, valid_y,
-                                     valid_x, last_row, last_column, offset_y, offset_x);
+            const row_t row = ROW_OF(block, y);
             const int2 within = inside(row, columns, width);
             __global const element_t *pixels = row.line + (long)row.begin * ${CHANNELS};
             for EACH(x, within.x, within.y) {
@@ -99,7 +98,7 @@ void sample_results(__global const element_t *restrict image,
     lanes_t sum = 0, sizes = 0;
     const int part = get_local_id(0) / ${ACROSS};
     for (int j = part < ${PARTS} ? part : filter_height; j < filter_height; j += ${PARTS}) {
-        const row_t row = ROW(j);
+        const row_t row = ROW_OF(block, y + j);
         const int begin = x + row.begin;
         const int high = row.line == 0 ? 0 : min(filter_width, width - ${LANES - 1} - begin);
         int i = max(0, -begin);

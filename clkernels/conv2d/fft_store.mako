@@ -76,7 +76,7 @@ ${condition.check(CONDITIONAL)}\
                     int added = 0, due = ${TAPS};
                     for (int k = 0; k < filter_height && added < most && !enough; ++k) {
                         const int j = filter_height / 2 + (k % 2 ? -(k + 1) / 2 : k / 2);
-                        const row_t row = ROW(j);
+                        const row_t row = ROW_OF(block, y + j);
                         if (row.line == 0)
                             continue;
                         /* The taps for which all lanes have a pixel of the image. */

@@ -73,7 +73,7 @@ ${condition.check(CONDITIONAL)}\
         lanes_t sum_${o} = 0;
 % endfor
         for (int r = 0; r < filter_height + rows - 1; ++r) {
-            const row_t row = ROW(r);
+            const row_t row = ROW_OF(block, y + r);
             for (int first = 0; first < filter_width; first += ${max(1, PIECES * LANES)}) {
                 const int taps = min(${max(1, PIECES * LANES)}, filter_width - first);
 % if LANES == 1:
