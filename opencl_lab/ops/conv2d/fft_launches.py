@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,7 @@ class Filtering:
         )
         self.builder.launches.append(launch)
 
-    @property
+    @cached_property
     def _numbers(self) -> dict[str, Any]:
         """All numbers of the kernels that are those of the problem, by name."""
         problem, blocks = self.problem, self.blocks
