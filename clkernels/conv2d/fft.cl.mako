@@ -17,9 +17,9 @@
  *
  *     fft_numbers.mako    complex numbers in memory, and magnitudes as integers
  *     fft_blocks.mako     where blocks and weights lie
- *     fft_load.mako       load_blocks       two blocks of the image  ->  a + i b
+ *     fft_spectra.mako    load_blocks       two blocks of the image  ->  a + i b
  *                         load_filter       weights, 0 elsewhere     ->  a block that correlates
- *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
+ *                         find_peaks        the largest magnitudes of the filter's spectrum
  *                         multiply_spectra  blocks by the filter, and exchange of the components
  *     recheck.mako        which results are doubtful
  *     fft_sample.mako     sample_peaks, sample_results   whether transforms are worth it
@@ -64,13 +64,13 @@
  * WG_SIZE   work-items in a work-group
  * LANES     results beside each other that are judged and summed together
  * ROWS      rows of results that an item sums together
+ * NUMBERS   declarations of the numbers that each kernel takes, by its name
  * CONDITIONAL  whether a sample of the image may call off the kernels that follow
  */
-<%page args="PIXELS, CHANNELS, WG_SIZE, LANES, ROWS, CONDITIONAL=False"/>\
+<%page args="PIXELS, CHANNELS, WG_SIZE, LANES, ROWS, NUMBERS, CONDITIONAL=False"/>\
 <%namespace name="pixels" file="pixels.mako"/>\
 <%namespace name="fft_numbers" file="fft_numbers.mako"/>\
 <%namespace name="fft_blocks" file="fft_blocks.mako"/>\
-<%namespace name="fft_load" file="fft_load.mako"/>\
 <%namespace name="fft_spectra" file="fft_spectra.mako"/>\
 <%namespace name="recheck" file="recheck.mako"/>\
 <%namespace name="fft_sample" file="fft_sample.mako"/>\
@@ -81,17 +81,15 @@ ${fft_numbers.declare(PIXELS=PIXELS, WG_SIZE=WG_SIZE)}\
 
 ${fft_blocks.declare(PIXELS=PIXELS, CHANNELS=CHANNELS)}\
 
-${fft_load.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL)}\
-
-${fft_spectra.declare(WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL)}\
+${fft_spectra.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL, NUMBERS=NUMBERS)}\
 
 ${recheck.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, LANES=LANES)}\
 
 % if CONDITIONAL:
-${fft_sample.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES)}\
+${fft_sample.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES, NUMBERS=NUMBERS)}\
 
 % endif
-${fft_store.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES, CONDITIONAL=CONDITIONAL)}\
+${fft_store.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES, CONDITIONAL=CONDITIONAL, NUMBERS=NUMBERS)}\
 
 ${recheck_sums.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE,
-    LANES=LANES, ROWS=ROWS, CONDITIONAL=CONDITIONAL)}\
+    LANES=LANES, ROWS=ROWS, CONDITIONAL=CONDITIONAL, NUMBERS=NUMBERS)}\

@@ -40,6 +40,10 @@ INLINE row_t row_of(__global const element_t *image, const uint block, const int
     return found;
 }
 
+/* The same of the arguments of a kernel. */
+#define ROW_OF(block, y) row_of(image, block, y, height, width, blocks_y, blocks_x, valid_y, valid_x, \
+                                last_row, last_column, offset_y, offset_x)
+
 /* Return between which values of x a row is inside the image. */
 INLINE int2 inside(const row_t row, const int columns, const int width)
 {

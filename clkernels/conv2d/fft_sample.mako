@@ -17,10 +17,11 @@
 ## PIXELS    types and boundary condition: see pixels.mako
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
+## NUMBERS   the declarations of the numbers that each kernel takes
 ## LANES     results beside each other that an item judges
 <%namespace name="numbers" file="fft_numbers.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
-<%def name="declare(PIXELS, CHANNELS, WG_SIZE, LANES)">\
+<%def name="declare(PIXELS, CHANNELS, WG_SIZE, LANES, NUMBERS)">\
 <%
     # Items whose results are beside each other, as in conv2d/adaptive.py; the others share their taps.
     ACROSS = min(WG_SIZE, 4)
@@ -35,24 +36,7 @@ void sample_peaks(__global const element_t *restrict image,
                   __global const sum_t *restrict spectrum,
                   __global bits_t *restrict sampled_peak,
                   __global bits_t *restrict spectrum_peak,
-                  const int height,
-                  const int width,
-                  const int rows,
-                  const int columns,
-                  const int blocks_y,
-                  const int blocks_x,
-                  const int valid_y,
-                  const int valid_x,
-                  const int last_row,
-                  const int last_column,
-                  const int offset_y,
-                  const int offset_x,
-                  const uint blocks,
-                  const uint pair_step,
-                  const uint row_step,
-                  const uint sampled_rows,
-                  const sum_t size,
-                  const sum_t cval)
+                  ${NUMBERS["sample_peaks"]})
 {
     const bool of_image = get_group_id(0) >= rows;
     const uint group = get_group_id(0) - (of_image ? rows : 0);
@@ -61,8 +45,7 @@ void sample_peaks(__global const element_t *restrict image,
         const int y = group % sampled_rows * row_step;
         const uint first = 2 * (group / sampled_rows * pair_step);
         for (uint block = first; block < min(first + 2, blocks); ++block) {
-            const row_t row = row_of(image, block, y, height, width, blocks_y, blocks_x, valid_y,
-                                     valid_x, last_row, last_column, offset_y, offset_x);
+            const row_t row = ROW_OF(block, y);
             const int2 within = inside(row, columns, width);
             __global const element_t *pixels = row.line + (long)row.begin * ${CHANNELS};
             for EACH(x, within.x, within.y) {
@@ -92,29 +75,7 @@ void sample_results(__global const element_t *restrict image,
                     volatile __global uint *restrict arrived,
                     __global uint *restrict by_transforms,
                     __global uint *restrict by_sums,
-                    const int height,
-                    const int width,
-                    const int filter_height,
-                    const int filter_width,
-                    const int rows,
-                    const int columns,
-                    const int blocks_y,
-                    const int blocks_x,
-                    const int valid_y,
-                    const int valid_x,
-                    const int out_height,
-                    const int out_width,
-                    const int offset_y,
-                    const int offset_x,
-                    const uint blocks,
-                    const uint pair_step,
-                    const uint sampled_rows,
-                    const uint samples,
-                    const sum_t share,
-                    const sum_t hidden,
-                    const sum_t check,
-                    const sum_t again,
-                    const sum_t limit)
+                    ${NUMBERS["sample_results"]})
 {
     const uint group = get_group_id(0), sampled = group / samples;
     bits_t pixel_peak = 0, filter_peak = 0;
@@ -137,7 +98,7 @@ void sample_results(__global const element_t *restrict image,
     lanes_t sum = 0, sizes = 0;
     const int part = get_local_id(0) / ${ACROSS};
     for (int j = part < ${PARTS} ? part : filter_height; j < filter_height; j += ${PARTS}) {
-        const row_t row = ROW(j);
+        const row_t row = ROW_OF(block, y + j);
         const int begin = x + row.begin;
         const int high = row.line == 0 ? 0 : min(filter_width, width - ${LANES - 1} - begin);
         int i = max(0, -begin);

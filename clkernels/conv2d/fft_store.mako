@@ -5,12 +5,13 @@
 ##
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
+## NUMBERS   the declarations of the numbers that each kernel takes
 ## LANES     results beside each other that are judged together
 ## CONDITIONAL  whether a launch before may have called it off
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
-<%def name="declare(CHANNELS, WG_SIZE, LANES, CONDITIONAL)">\
+<%def name="declare(CHANNELS, WG_SIZE, LANES, CONDITIONAL, NUMBERS)">\
 <%
     TAPS = 8  # products that are added at a time
     tree = terms.module.tree
@@ -24,25 +25,7 @@ void store_blocks(${condition.first(CONDITIONAL)}__global const sum_t *restrict 
                   __global uchar *restrict marks,
                   __global const bits_t *restrict pixel_peak,
                   __global const bits_t *restrict spectrum_peak,
-                  const int height,
-                  const int width,
-                  const int filter_height,
-                  const int filter_width,
-                  const int rows,
-                  const int columns,
-                  const int blocks_y,
-                  const int blocks_x,
-                  const int valid_y,
-                  const int valid_x,
-                  const int out_height,
-                  const int out_width,
-                  const int offset_y,
-                  const int offset_x,
-                  const uint blocks,
-                  const uint first_pair,
-                  const sum_t cval,
-                  const sum_t share,
-                  const sum_t hidden)
+                  ${NUMBERS["store_blocks"]})
 {
 ${condition.check(CONDITIONAL)}\
     const uint group = get_group_id(0);
@@ -93,7 +76,7 @@ ${condition.check(CONDITIONAL)}\
                     int added = 0, due = ${TAPS};
                     for (int k = 0; k < filter_height && added < most && !enough; ++k) {
                         const int j = filter_height / 2 + (k % 2 ? -(k + 1) / 2 : k / 2);
-                        const row_t row = ROW(j);
+                        const row_t row = ROW_OF(block, y + j);
                         if (row.line == 0)
                             continue;
                         /* The taps for which all lanes have a pixel of the image. */

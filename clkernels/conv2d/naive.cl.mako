@@ -29,20 +29,8 @@
 ${pixels.declare(PIXELS=PIXELS)}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_X}, ${WG_Y}, 1)))
-void conv2d_naive(__global const element_t *restrict image,
-                  const weights_t weights,
-                  __global result_t *restrict result,
-                  const int height,
-                  const int width,
-                  const int channels,
-                  const int out_height,
-                  const int out_width,
-                  const int offset_y,
-                  const int offset_x,
-                  const int filter_height,
-                  const int filter_width,
-                  const ulong first_image,
-                  const sum_t cval)
+void conv2d_naive(
+    ${pixels.parameters(["const int channels"], sized=True)})
 {
     const int place = get_global_id(0);
     const int y = get_global_id(1);

@@ -15,6 +15,20 @@
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="boundaries" file="boundaries.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
+##
+##   declare(PIXELS)          types, load_pixel, store_pixel, extend
+##   parameters(own, sized)   the parameters of a kernel, in the order in which conv2d/launch.py passes
+##                            them; `own` are those of this kernel alone, `sized` says whether the
+##                            size of the filter is among them
+<%def name="parameters(own=(), sized=False)">\
+<%
+    sizes = ["height", "width"], ["out_height", "out_width", "offset_y", "offset_x"]
+    sizes[1].extend(["filter_height", "filter_width"] * sized)
+    before, after = ([f"const int {size}" for size in names] for names in sizes)
+    buffers = "__global const element_t *restrict image", "const weights_t weights", "__global result_t *restrict result"
+%>\
+${",\n    ".join([*buffers, *before, *own, *after, "const ulong first_image", "const sum_t cval"])}\
+</%def>\
 <%def name="declare(PIXELS)">\
 <%
     limits = {

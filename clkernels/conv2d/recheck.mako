@@ -5,7 +5,6 @@
 ##   GOOD(sum)      whether that is certain from the result alone
 ##   lanes_t        LANES results beside each other, or their magnitudes
 ##   known_of       what is known of their magnitudes before any product is
-##   ROW            a row of the image under them
 ##   MOST_PRODUCTS  how many magnitudes are added up before a result counts as doubtful
 ##   MARKS_OF       the marks of a row of a block, one for LANES results
 ##
@@ -32,9 +31,6 @@ INLINE bits_t bound_of(const bits_t pixel_peak, const bits_t spectrum_peak, cons
                                  + size * least);
     return bound <= hidden ? 0 : MAGNITUDE(bound);
 }
-
-#define ROW(j) row_of(image, block, y + (j), height, width, blocks_y, blocks_x, valid_y, valid_x, \
-                      last_row, last_column, offset_y, offset_x)
 
 /* More products than this, whose magnitudes are added up for a result, cost more than they save.
    Half of the middle row is left out. */

@@ -8,12 +8,13 @@
 ## PIXELS    types and whether the filter is turned: see pixels.mako
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
+## NUMBERS   the declarations of the numbers that each kernel takes
 ## LANES     results beside each other that are summed together
 ## ROWS      rows of results that an item sums together
 ## CONDITIONAL  whether a launch before may have called it off
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
-<%def name="declare(PIXELS, CHANNELS, WG_SIZE, LANES, ROWS, CONDITIONAL)">\
+<%def name="declare(PIXELS, CHANNELS, WG_SIZE, LANES, ROWS, CONDITIONAL, NUMBERS)">\
 <%
     UNROLL = 4  # taps of a row that are written out
     PIECES = 4 if LANES > 1 else 0  # vectors of taps whose pixels are collected at a time
@@ -45,20 +46,7 @@ void sum_doubtful(${condition.first(CONDITIONAL)}__global const element_t *restr
                   const weights_t weights,
                   __global result_t *restrict result,
                   __global const uchar *restrict marks,
-                  const int height,
-                  const int width,
-                  const int filter_height,
-                  const int filter_width,
-                  const int blocks_y,
-                  const int blocks_x,
-                  const int valid_y,
-                  const int valid_x,
-                  const int out_height,
-                  const int out_width,
-                  const int offset_y,
-                  const int offset_x,
-                  const uint blocks,
-                  const sum_t cval)
+                  ${NUMBERS["sum_doubtful"]})
 {
 ${condition.check(CONDITIONAL)}\
     const int tiles = (valid_y + ${ROWS - 1}) / ${ROWS};
@@ -85,7 +73,7 @@ ${condition.check(CONDITIONAL)}\
         lanes_t sum_${o} = 0;
 % endfor
         for (int r = 0; r < filter_height + rows - 1; ++r) {
-            const row_t row = ROW(r);
+            const row_t row = ROW_OF(block, y + r);
             for (int first = 0; first < filter_width; first += ${max(1, PIECES * LANES)}) {
                 const int taps = min(${max(1, PIECES * LANES)}, filter_width - first);
 % if LANES == 1:

@@ -28,7 +28,7 @@
  *
  * An item whose windows lie inside the image takes a path without any condition. Only items
  * at an edge collect values one by one, each from where the boundary condition says; there is
- * no padded copy of the image (register_edge.mako).
+ * no padded copy of the image (register_types.mako).
  *
  * Source: register blocking as in V. Volkov, "Better performance at lower occupancy", GTC
  * 2010; F. Iandola et al., "Communication-minimizing 2D convolution in GPU registers", ICIP
@@ -60,7 +60,6 @@
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="pixels" file="pixels.mako"/>\
 <%namespace name="register_types" file="register_types.mako"/>\
-<%namespace name="register_edge" file="register_edge.mako"/>\
 <%namespace name="window" file="register_window.mako"/>\
 <%namespace name="vectors" file="register_vectors.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
@@ -70,7 +69,7 @@
 %>\
 ${pixels.declare(PIXELS=PIXELS)}\
 ${register_types.declare(PIXELS=PIXELS, STRIP=STRIP)}\
-${register_edge.declare(PIXELS=PIXELS, STRIP=STRIP)}\
+${register_types.declare_edge(PIXELS=PIXELS, STRIP=STRIP)}\
 ## Add a row of the image, at `line`, to the sums of `pairs`: rows of results, and the row of the
 ## filter that each of them needs.
 <%def name="image_row(pairs)">\
@@ -139,19 +138,8 @@ ${way.edge_taps(PIXELS, STRIP)}\
 </%def>\
 
 __kernel __attribute__((reqd_work_group_size(${STRIP.wg_x}, ${STRIP.wg_y}, 1)))
-void conv2d_register(${condition.first(CONDITIONAL)}__global const element_t *restrict image,
-                     const weights_t weights,
-                     __global result_t *restrict result,
-                     const int height,
-                     const int width,
-                     const int steps_x,
-                     const int steps_y,
-                     const int out_height,
-                     const int out_width,
-                     const int offset_y,
-                     const int offset_x,
-                     const ulong first_image,
-                     const sum_t cval)
+void conv2d_register(
+    ${condition.first(CONDITIONAL)}${pixels.parameters(["const int steps_x", "const int steps_y"])})
 {
 ${condition.check(CONDITIONAL)}\
     const int pitch = width * ${STRIP.channels};

@@ -7,7 +7,7 @@
 ## Sums are vectors, sum_O_V. An item at an edge has them in private memory, in `values`, so that
 ## loops over its rows need not be written out: as variables they were stored under 160 conditions.
 <%namespace name="terms" file="terms.mako"/>\
-<%namespace name="own" file="register_terms.mako"/>\
+<%namespace name="own" file="register_types.mako"/>\
 <%!
     def value(row, v, STRIP):
         """Where the sums of a vector are at an edge."""

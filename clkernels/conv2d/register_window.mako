@@ -9,7 +9,7 @@
 ## Sums are single variables, sum_O_V_L. Where rows are multiples of `align` elements they are read
 ## and written in pieces of so many, of which the first begins `shift` values before the window.
 <%namespace name="terms" file="terms.mako"/>\
-<%namespace name="own" file="register_terms.mako"/>\
+<%namespace name="own" file="register_types.mako"/>\
 <%!
     def lanes(STRIP):
         return range(STRIP.vector_width)

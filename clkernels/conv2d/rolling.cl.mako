@@ -34,14 +34,15 @@
 <%page args="PIXELS, STRIP, SEPARABLE"/>\
 <%namespace name="pixels" file="pixels.mako"/>\
 <%namespace name="register_types" file="register_types.mako"/>\
-<%namespace name="terms" file="register_terms.mako"/>\
 <%namespace name="vectors" file="register_vectors.mako"/>\
 <%
-    load, weight = terms.module.load, terms.module.weight
+    load, weight = register_types.module.load, register_types.module.weight
     taps_y, taps_x = STRIP.taps
     # Taps along a row that the way down has left to do.
     left = 1 if SEPARABLE else taps_x
     halo = (taps_x - 1) * STRIP.channels
+    own = ["__global const sum_t *restrict row_weights"] * SEPARABLE + ["__local sum_t *tile"]
+    own += [f"const int {size}" for size in ("line", "tile_height", "tile_width")]
 
 
     def local(pointer):
@@ -52,24 +53,8 @@ ${pixels.declare(PIXELS=PIXELS)}\
 ${register_types.declare(PIXELS=PIXELS, STRIP=STRIP)}\
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_rolling(__global const element_t *restrict image,
-                    const weights_t weights,
-                    __global result_t *restrict result,
-                    const int height,
-                    const int width,
-% if SEPARABLE:
-                    __global const sum_t *restrict row_weights,
-% endif
-                    __local sum_t *tile,
-                    const int line,
-                    const int tile_height,
-                    const int tile_width,
-                    const int out_height,
-                    const int out_width,
-                    const int offset_y,
-                    const int offset_x,
-                    const ulong first_image,
-                    const sum_t cval)
+void conv2d_rolling(
+    ${pixels.parameters(own)})
 {
     const int pitch = width * ${STRIP.channels};
     const int out_pitch = out_width * ${STRIP.channels};

@@ -39,23 +39,8 @@
 ${pixels.declare(PIXELS=PIXELS)}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_X}, ${WG_Y}, 1)))
-void conv2d_tiled(__global const element_t *restrict image,
-                  const weights_t weights,
-                  __global result_t *restrict result,
-                  const int height,
-                  const int width,
-                  const int channels,
-                  __local sum_t *tile,
-                  const int line,
-                  const int trips,
-                  const int out_height,
-                  const int out_width,
-                  const int offset_y,
-                  const int offset_x,
-                  const int filter_height,
-                  const int filter_width,
-                  const ulong first_image,
-                  const sum_t cval)
+void conv2d_tiled(
+    ${pixels.parameters(["const int channels", "__local sum_t *tile", "const int line", "const int trips"], sized=True)})
 {
     const int x = get_local_id(0);
     const int y = get_local_id(1);

@@ -38,12 +38,8 @@
  * number of its types 2, after, and 3, before; the last one of the sine transform.
  */
 <%page args="ELEMENT, INDEX_T, WG_SIZE, TYPE, SINE, PADDED"/>\
-<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="grid" file="/fourier/grid.mako"/>\
-<%namespace name="complex_numbers" file="/fourier/complex.mako"/>\
-${extensions.enable(fp64=ELEMENT.double)}\
-${complex_numbers.declare(ELEMENT, INDEX_T)}\
-${grid.declare(WG_SIZE=WG_SIZE)}\
+${grid.declare(ELEMENT, INDEX_T, WG_SIZE)}\
 <%
     packed = TYPE == 4 and not PADDED  # pairs of reals on both sides are complex numbers
     before_t = "complex_t" if TYPE == 3 or packed else "real_t"

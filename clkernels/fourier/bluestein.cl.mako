@@ -26,12 +26,8 @@
  * WG_SIZE  work-items in a work-group
  */
 <%page args="ELEMENT, INDEX_T, WG_SIZE"/>\
-<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="grid" file="grid.mako"/>\
-<%namespace name="complex_numbers" file="complex.mako"/>\
-${extensions.enable(fp64=ELEMENT.double)}\
-${complex_numbers.declare(ELEMENT, INDEX_T)}\
-${grid.declare(WG_SIZE=WG_SIZE)}\
+${grid.declare(ELEMENT, INDEX_T, WG_SIZE)}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void chirp_in(__global const complex_t *restrict source,

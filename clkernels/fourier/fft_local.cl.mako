@@ -47,7 +47,7 @@
  * LOCAL_REALS  real numbers of local memory
  * PTX          whether the device takes inline PTX
  * LOOK_AHEAD   of two steps: by how many parts the first one is ahead
- * MAX_POLLS    of two steps: looks in vain for the first one, after which a group does it itself
+ * MAX_POLLS    of two steps: how often a group reads the first one's counter before it does that step itself
  * STEPS        one or two `LocalStep` of opencl_lab/ops/fft/passes/local_schedule.py, whose groups have
  *              equally many items
  * CONDITIONAL  whether a launch before this one may have called it off

@@ -7,9 +7,8 @@
  *
  *     fft_vector.cl.mako            the kernel: which item does which task
  *       common/work_stealing.mako     shares of the tasks, and the way from step to step
- *       vector_step.mako              one task of a step: load, passes, store
+ *       vector_step.mako              one task of a step: load, passes, store; rows as vectors
  *         vector_passes.mako            one pass: loops, twiddle factors
- *         vector_rows.mako              rows of the user's memory into vectors, and back
  *       vector_pointwise.mako         one row of a step before, between or after transforms
  *       butterflies.mako              the transform of a few points in registers
  *       vectors.mako                  vectors of real and imaginary components

@@ -9,7 +9,7 @@
 ## A group of the second step waits until `counters` says that the groups of the first step have finished
 ## with its part. Those have lower tickets, so that they have started before: NVIDIA's GPUs start groups in
 ## the order of their numbers, which are the tickets there; groups of other devices draw tickets. A group
-## that has looked max_polls times does the first step of its part by itself: that costs time, and writes
+## that has read it max_polls times does the first step of its part by itself: that costs time, and writes
 ## the same numbers as the groups whose work it is. The last group of a part makes its counter zero
 ## again, and the group with the last ticket the one that tickets are drawn from.
 ##
@@ -19,7 +19,7 @@
 ##
 ## tiles       `Tiles` of the first and of the second step: the groups that do a part
 ## look_ahead  L above
-## max_polls   looks in vain, after which a group does the first step itself
+## max_polls   how often a group reads the counter before it does the first step itself
 ## arguments   what the functions of the steps take, in OpenCL C
 ## PTX         whether the device takes inline PTX: volatile words are not kept near a processor there
 <%def name="group(s, tiles, tile)">\
@@ -27,7 +27,7 @@
 ${f"part * {strip} + {tile}" if strip == tiles[s].groups else f"{tile} / {strip} * {pitch} + part * {strip} + {tile} % {strip}"}\
 </%def>\
 <%def name="run(tiles, look_ahead, max_polls, arguments, PTX)">\
-<% look = "counters[part]" if PTX else "atomic_or(&counters[part], 0)" %>\
+<% finished = "counters[part]" if PTX else "atomic_or(&counters[part], 0)" %>\
     enum { TILES_0 = ${tiles[0].groups}, TILES_1 = ${tiles[1].groups}, TILES = TILES_0 + TILES_1, LOOK_AHEAD = ${look_ahead} };
     __local uint waited_for;
 % if PTX:
@@ -60,7 +60,7 @@ ${f"part * {strip} + {tile}" if strip == tiles[s].groups else f"{tile} / {strip}
     if (!first) {
         if (get_local_id(0) == 0) {
             uint polls = 0;
-            while (polls < ${max_polls} && ${look} % (TILES_0 + 1) < TILES_0)
+            while (polls < ${max_polls} && ${finished} % (TILES_0 + 1) < TILES_0)
                 ++polls;
             waited_for = polls < ${max_polls} ? TILES_0 : 0;
             DEVICE_FENCE();

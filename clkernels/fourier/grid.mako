@@ -1,5 +1,13 @@
-## A one-dimensional grid that covers rows of points, each by whole work-groups of WG_SIZE.
-<%def name="declare(WG_SIZE)">\
+## What kernels over rows of points begin with: complex numbers, and a one-dimensional grid that covers
+## each row by whole work-groups of WG_SIZE.
+##
+## ELEMENT  complex numbers: Element of core/kernels.py
+## INDEX_T  unsigned type that counts the elements of the arrays
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="complex_numbers" file="complex.mako"/>\
+<%def name="declare(ELEMENT, INDEX_T, WG_SIZE)">\
+${extensions.enable(fp64=ELEMENT.double)}\
+${complex_numbers.declare(ELEMENT, INDEX_T)}\
 
 /* Work-groups of a row. The host keeps them, times the rows, within index_t, whose division is
    the cheaper the shorter it is. */

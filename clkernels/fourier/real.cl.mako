@@ -35,12 +35,8 @@
  * ALONE    whether rows share no transform (even length, or one row) and need no scale
  */
 <%page args="ELEMENT, INDEX_T, WG_SIZE, ALONE"/>\
-<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="grid" file="grid.mako"/>\
-<%namespace name="complex_numbers" file="complex.mako"/>\
-${extensions.enable(fp64=ELEMENT.double)}\
-${complex_numbers.declare(ELEMENT, INDEX_T)}\
-${grid.declare(WG_SIZE=WG_SIZE)}\
+${grid.declare(ELEMENT, INDEX_T, WG_SIZE)}\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
 static inline complex_t conjugate(const complex_t a)
@@ -85,6 +81,7 @@ void c2r_packed(__global const complex_t *restrict spectrum,
     }
 }
 
+<% scales = "" if ALONE else " __global const real_t *restrict scales," %>\
 % if ALONE:
 #define SCALED(type, row, x) (x)
 #define UNSCALED(row, x) (x)
@@ -95,10 +92,7 @@ void c2r_packed(__global const complex_t *restrict spectrum,
 
 __kernel GROUP
 void pair_pack(__global const real_t *restrict signal,
-               __global complex_t *restrict rows,
-% if not ALONE:
-               __global const real_t *restrict scales,
-% endif
+               __global complex_t *restrict rows,${scales}
                const index_t n,
                const index_t count)
 {
@@ -112,10 +106,7 @@ void pair_pack(__global const real_t *restrict signal,
 
 __kernel GROUP
 void pair_split(__global const complex_t *restrict rows,
-                __global complex_t *restrict spectrum,
-% if not ALONE:
-                __global const real_t *restrict scales,
-% endif
+                __global complex_t *restrict spectrum,${scales}
                 const index_t n,
                 const index_t count)
 {
@@ -134,10 +125,7 @@ void pair_split(__global const complex_t *restrict rows,
 
 __kernel GROUP
 void pair_join(__global const complex_t *restrict spectrum,
-               __global complex_t *restrict rows,
-% if not ALONE:
-               __global const real_t *restrict scales,
-% endif
+               __global complex_t *restrict rows,${scales}
                const index_t n,
                const index_t count)
 {
@@ -156,10 +144,7 @@ void pair_join(__global const complex_t *restrict spectrum,
 
 __kernel GROUP
 void pair_unpack(__global const complex_t *restrict rows,
-                 __global real_t *restrict signal,
-% if not ALONE:
-                 __global const real_t *restrict scales,
-% endif
+                 __global real_t *restrict signal,${scales}
                  const index_t n,
                  const index_t count)
 {

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.plan import Launch, Plan, ceil_divide
+from opencl_lab.core.plan import Buffer, Launch, ceil_divide
 from opencl_lab.core.space import Config
-from opencl_lab.ops.conv2d.fft import Cost, FftConvolution, Filtering, arithmetic
-from opencl_lab.ops.conv2d.fft_launches import TEMPLATE
+from opencl_lab.ops.conv2d.fft import Cost, FftConvolution, arithmetic
+from opencl_lab.ops.conv2d.fft_launches import TEMPLATE, Filtering
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.register import Register
 
@@ -40,12 +40,11 @@ class Adaptive(FftConvolution):
     name = "adaptive"
     templates: ClassVar[tuple[str, ...]] = (*FftConvolution.templates, *Register.templates)
 
-    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan the transform of the filter, the sample, and all launches that may follow."""
-        buffers = self._buffers(problem)
-        if 0 in problem.result_shape:
-            return Plan(tuple(buffers), ())
-        filtering = Filtering.of(problem, config, device, buffers, conditional=True)
+    def _solve(
+        self, problem: Conv2dProblem, config: Config, device: Device, buffers: list[Buffer]
+    ) -> list[Launch]:
+        """Return the transform of the filter, the sample, and all launches that may follow."""
+        filtering = Filtering(problem, config, device, buffers, conditional=True)
         builder = filtering.builder
         filtering.add_filter()
         always = builder.table("always", 1, WORD, np.ones, 1, WORD)  # so that programs are shared
@@ -57,14 +56,14 @@ class Adaptive(FftConvolution):
         by_transforms, by_sums = _sample(filtering, transforms, Cost.of(device))
         first = len(builder.launches)
         filtering.add_blocks()
-        wanted: dict[int, Launch] = {}  # rounds share launches
+        conditional: dict[int, Launch] = {}  # rounds share launches
         for launch in builder.launches[first:]:
-            if id(launch) not in wanted:
-                wanted[id(launch)] = launch.only_if(by_transforms)
-        builder.launches[first:] = [wanted[id(launch)] for launch in builder.launches[first:]]
+            if id(launch) not in conditional:
+                conditional[id(launch)] = launch.only_if(by_transforms)
+        builder.launches[first:] = [conditional[id(launch)] for launch in builder.launches[first:]]
         sums = _REGISTER.plan(problem, _REGISTER.default_config(problem, device), device)
         builder.launches += [launch.only_if(by_sums) for launch in sums.launches]
-        return builder.finish()
+        return builder.launches
 
 
 _REGISTER = Register()
@@ -75,42 +74,31 @@ def _sample(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, s
 
     `transforms` are the products of direct sums that would take as long.
     """
-    builder, kernels, problem = filtering.builder, filtering.kernels, filtering.kernels.problem
+    builder, problem, blocks = filtering.builder, filtering.problem, filtering.blocks
     taps = math.prod(problem.filter_shape)
-    results = max(kernels.recheck.lanes, min(kernels.wg_size, ACROSS))
+    results = max(filtering.recheck.lanes, min(filtering.wg_size, ACROSS))
     fitting = int(SHARE * transforms / (PRODUCT * taps * results))
     places = min(max(PLACES[0], fitting), PLACES[1])
     by_transforms, by_sums = (builder.scratch(n, 1, WORD) for n in ("by_transforms", "by_sums"))
-    pairs = kernels.blocks.pairs(problem)
-    step = ceil_divide(pairs, SAMPLED_PAIRS)
-    sampled = ceil_divide(pairs, step)
-    rows, samples = ceil_divide(kernels.blocks.length[0], ROW_STEP), ceil_divide(places, sampled)
-    peaks = builder.scratch(
-        "sampled_peak", sampled * rows, builder.buffer(filtering.pixel_peak).dtype
-    )
+    step = ceil_divide(filtering.count, SAMPLED_PAIRS)
+    sampled = ceil_divide(filtering.count, step)
+    rows, samples = ceil_divide(blocks.length[0], ROW_STEP), ceil_divide(places, sampled)
+    bits = builder.buffer(filtering.pixel_peak).dtype
     shared: dict[str, str | int] = {
-        "sampled_peak": peaks,
+        "sampled_peak": builder.scratch("sampled_peak", sampled * rows, bits),
         "spectrum_peak": filtering.spectrum_peak,
         "pair_step": step,
         "sampled_rows": rows,
     }
     filtering.launch(
-        "sample_peaks",
-        kernels.blocks.length[0] + sampled * rows,
-        **shared,
-        spectrum=filtering.spectrum[0],
-        row_step=ROW_STEP,
-    )
+        "sample_peaks", blocks.length[0] + sampled * rows,
+        **shared, spectrum=filtering.spectrum[0], row_step=ROW_STEP,
+    )  # fmt: skip
     filtering.launch(
-        "sample_results",
-        sampled * samples,
+        "sample_results", sampled * samples,
         **shared,
-        arrived=builder.zeros("arrived", 1),
-        by_transforms=by_transforms,
-        by_sums=by_sums,
-        samples=samples,
-        check=cost.check,
-        again=cost.again,
+        arrived=builder.zeros("arrived", 1), by_transforms=by_transforms, by_sums=by_sums,
+        samples=samples, check=cost.check, again=cost.again,
         limit=taps - transforms / math.prod(problem.result_shape),
-    )
+    )  # fmt: skip
     return by_transforms, by_sums

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import largest_power, positive
-from opencl_lab.core.plan import LocalMemory, Plan, ceil_divide, passed_room
+from opencl_lab.core.kernels import lacks_barriers, largest_power, positive
+from opencl_lab.core.plan import Buffer, Launch, LocalMemory, ceil_divide, passed_room
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.conv2d.launch import Convolution
 from opencl_lab.ops.conv2d.pixels import FilterPass
@@ -45,14 +45,13 @@ class NaiveConvolution(Convolution):
         """Return groups along the rows, whose items share memory transactions."""
         return _group(64, 4, device).replace(CONSTANT_WEIGHTS=False)
 
-    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch with an item for every value, whole groups."""
-        buffers = self._buffers(problem)
-        if 0 in problem.result_shape:
-            return Plan(tuple(buffers), ())
+    def _solve(
+        self, problem: Conv2dProblem, config: Config, device: Device, buffers: list[Buffer]
+    ) -> list[Launch]:
+        """Return one launch with an item for every value, whole groups."""
         group = config.integer("WG_Y"), config.integer("WG_X")
         params = {name: config[name] for name in ("WG_X", "WG_Y")}
-        launches = self._launches(
+        return self._launches(
             problem,
             FilterPass.whole(problem),
             params,
@@ -62,7 +61,6 @@ class NaiveConvolution(Convolution):
             constant_weights=bool(config["CONSTANT_WEIGHTS"]),
             device=device,
         )
-        return Plan(tuple(buffers), tuple(launches))
 
 
 class TiledConvolution(Convolution):
@@ -71,7 +69,6 @@ class TiledConvolution(Convolution):
     name = "tiled"
     templates = ("conv2d/tiled.cl.mako",)
     kernel = "conv2d_tiled"
-    synchronises = True
     space = SearchSpace(
         (
             Parameter("WG_X", (8, 16, 32, 64, 128), "values of a row in a work-group"),
@@ -83,8 +80,8 @@ class TiledConvolution(Convolution):
     )
 
     def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
-        """Need local memory for a tile and its halo."""
-        reason = super().supports(problem, device)
+        """Need barriers, and local memory for a tile and its halo."""
+        reason = super().supports(problem, device) or lacks_barriers(device)
         least = _group(8, 8, device).replace(WORK_PER_ITEM=1)
         if reason is None and not self._fits(problem, least, device):
             return "the device has no room for a tile of 8 x 8 values and the halo of this filter"
@@ -112,15 +109,14 @@ class TiledConvolution(Convolution):
         values = self._tile(problem, config)[1] * group
         return values * problem.sum_type.itemsize <= passed_room(device)
 
-    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch, with a work-group per tile of the result."""
-        buffers = self._buffers(problem)
-        if 0 in problem.result_shape:
-            return Plan(tuple(buffers), ())
+    def _solve(
+        self, problem: Conv2dProblem, config: Config, device: Device, buffers: list[Buffer]
+    ) -> list[Launch]:
+        """Return one launch, with a work-group per tile of the result."""
         group = config.integer("WG_Y"), config.integer("WG_X")
         line, trips = self._tile(problem, config)
         params = {name: config[name] for name in ("WG_X", "WG_Y", "WORK_PER_ITEM")}
-        launches = self._launches(
+        return self._launches(
             problem,
             FilterPass.whole(problem),
             params,
@@ -135,4 +131,3 @@ class TiledConvolution(Convolution):
             constant_weights=bool(config["CONSTANT_WEIGHTS"]),
             device=device,
         )
-        return Plan(tuple(buffers), tuple(launches))

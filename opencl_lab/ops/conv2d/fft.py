@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import group_limit, largest_power, positive
-from opencl_lab.core.plan import Buffer, Launch, Plan, Work, ceil_divide
+from opencl_lab.core.plan import Buffer, Launch, Work, ceil_divide
 from opencl_lab.core.space import Config, Parameter, SearchSpace
-from opencl_lab.ops.conv2d.blocks import OverlapBlocks, Recheck
-from opencl_lab.ops.conv2d.fft_launches import TEMPLATE, BlockKernels
+from opencl_lab.ops.conv2d.blocks import OverlapBlocks
+from opencl_lab.ops.conv2d.fft_launches import MOST_ROUNDS, TEMPLATE, Filtering
 from opencl_lab.ops.conv2d.launch import Convolution
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
-from opencl_lab.ops.fft.passes.builder import PlanBuilder
-from opencl_lab.ops.fft.passes.forms import TEMPLATES, default_config, planner_of
-from opencl_lab.ops.fft.passes.layout import BatchedLayout
+from opencl_lab.ops.fft.passes.forms import TEMPLATES
 
-COMPLEX: dict[str, np.dtype[Any]] = {
-    "float32": np.dtype(np.complex64),
-    "float64": np.dtype(np.complex128),
-}
 ALL_SIDES = (64, 96, 128, 192, 256, 384, 512, 1024)
 SIDES = (128, 256, 512)
 """Sides of blocks whose transforms fit a cache, and which overlap little for common filters."""
-MOST_ROUNDS = 1024
-"""Most rounds of launches, one for some pairs each; preparing a launch takes time at first."""
-
 AROUND = 24.0
 """Time to copy a point from and to the images, in operations of a transform."""
 
@@ -123,16 +111,15 @@ class FftConvolution(Convolution):
         launches = 5 + 7 * ceil_divide(pairs, config.integer("PAIRS"))
         return arithmetic(problem, config, device) + Cost.of(device).launch * launches
 
-    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan the transform of the filter, then those of the blocks, some pairs at a time."""
-        buffers = self._buffers(problem)
-        if 0 in problem.result_shape:
-            return Plan(tuple(buffers), ())
-        filtering = Filtering.of(problem, config, device, buffers)
+    def _solve(
+        self, problem: Conv2dProblem, config: Config, device: Device, buffers: list[Buffer]
+    ) -> list[Launch]:
+        """Return the transform of the filter, then those of the blocks, some pairs at a time."""
+        filtering = Filtering(problem, config, device, buffers)
         filtering.add_filter()
         filtering.add_peaks()
         filtering.add_blocks()
-        return filtering.builder.finish()
+        return filtering.builder.launches
 
 
 def arithmetic(problem: Conv2dProblem, config: Config, device: Device) -> float:
@@ -140,131 +127,3 @@ def arithmetic(problem: Conv2dProblem, config: Config, device: Device) -> float:
     blocks = OverlapBlocks.of(problem, config.integer("BLOCK"))
     points = AROUND * blocks.points * blocks.pairs(problem)
     return Cost.of(device).operation * (blocks.flops(problem) + points)
-
-
-@dataclass(frozen=True)
-class Filtering:
-    """The launches of a plan, and the memory between them."""
-
-    builder: PlanBuilder
-    kernels: BlockKernels
-    at_once: int  # pairs of blocks that are transformed together
-    # Buffers of blocks and of the filter, each with a second one for its transforms.
-    pairs: tuple[str, str]
-    spectrum: tuple[str, str]
-    # Buffers for the recheck of doubtful pixels.
-    marks: str
-    pixel_peak: str
-    spectrum_peak: str
-
-    @classmethod
-    def of(
-        cls,
-        problem: Conv2dProblem,
-        config: Config,
-        device: Device,
-        buffers: list[Buffer],
-        *,
-        conditional: bool = False,
-    ) -> Filtering:
-        """Return one without launches, whose blocks may be `conditional`.
-
-        Raises
-        ------
-        InvalidConfig
-            If it would take too many rounds.
-        """
-        blocks, wg_size = (
-            OverlapBlocks.of(problem, config.integer("BLOCK")),
-            config.integer("WG_SIZE"),
-        )
-        recheck = Recheck.of(problem, blocks, wg_size)
-        kernels = BlockKernels(problem, blocks, recheck, wg_size, device, conditional)
-        pairs = blocks.pairs(problem)
-        at_once = min(pairs, config.integer("PAIRS"))
-        if pairs > MOST_ROUNDS * at_once:
-            raise InvalidConfig(f"PAIRS={at_once} is too few for {pairs} pairs of blocks")
-        builder = PlanBuilder(COMPLEX[problem.sum_type.name], buffers)
-        scratch = builder.scratch
-        bits = np.dtype(f"u{kernels.problem.sum_type.itemsize}")
-        size = at_once * blocks.points
-        return cls(
-            builder,
-            kernels,
-            at_once,
-            (scratch("pairs", size), scratch("pairs", size)),
-            (scratch("filter", blocks.points), scratch("filter", blocks.points)),
-            scratch("marks", kernels.recheck.marks, np.dtype(np.uint8)),
-            scratch("pixel_peak", at_once * blocks.length[0], bits),
-            scratch("spectrum_peak", blocks.length[0], bits),
-        )
-
-    def add_blocks(self) -> None:
-        """Add the filtering of the blocks, some pairs at a time, and of doubtful results."""
-        pairs = self.kernels.blocks.pairs(self.kernels.problem)
-        known: dict[int, list[Launch]] = {}
-        for first in range(0, pairs, self.at_once):
-            self._add_pairs(first, min(self.at_once, pairs - first), known)
-        self.launch("sum_doubtful", self.kernels.recheck.tiles, marks=self.marks)
-
-    def launch(self, kernel: str, groups: int, **own: str | int | float) -> None:
-        """Add a launch of a kernel over blocks; see `BlockKernels.launch`."""
-        self.builder.launches.append(self.kernels.launch(kernel, groups, **own))
-
-    def add_filter(self) -> None:
-        """Add the transform of the filter."""
-        self.launch("load_filter", self.kernels.blocks.length[0], block=self.spectrum[0])
-        self._forward(1, *self.spectrum)
-
-    def add_peaks(self) -> None:
-        """Add the search for the largest magnitudes of its spectrum."""
-        spectrum, peaks = self.spectrum[0], self.spectrum_peak
-        rows = self.kernels.blocks.length[0]
-        self.launch("find_peaks", rows, spectrum=spectrum, spectrum_peak=peaks)
-
-    def _add_pairs(self, first: int, count: int, known: dict[int, list[Launch]]) -> None:
-        """Add the filtering of `count` pairs; `known` caches launches that all rounds share."""
-        blocks, launches = self.kernels.blocks, self.builder.launches
-        pairs: dict[str, str | int] = {
-            "pairs": self.pairs[0],
-            "pixel_peak": self.pixel_peak,
-            "first_pair": first,
-        }
-        recheck = {"marks": self.marks, "spectrum_peak": self.spectrum_peak}
-        self.launch("load_blocks", count * blocks.length[0], **pairs)
-        if count in known:
-            launches += known[count]
-        else:
-            start = len(launches)
-            self._multiply(count)
-            known[count] = launches[start:]
-        self.launch("store_blocks", count * blocks.valid[0], **pairs, **recheck)
-
-    def _multiply(self, count: int) -> None:
-        """Add forward transforms, products with the filter's spectrum, and inverse transforms."""
-        near, far = self.pairs
-        groups = count * self.kernels.blocks.length[0]
-        self._forward(count, near, far)
-        self.launch("multiply_spectra", groups, pairs=near, spectrum=self.spectrum[0])
-        self._backward(count, near, far)
-
-    def _forward(self, pairs: int, near: str, far: str) -> None:
-        """Add transforms along the rows and then the columns of `near`, by way of `far`."""
-        rows, columns = self.kernels.blocks.length
-        self._transform(BatchedLayout.rows(columns, pairs * rows, near, far))
-        self._transform(BatchedLayout.columns(rows, pairs, columns, far, near))
-
-    def _backward(self, pairs: int, near: str, far: str) -> None:
-        """Add transforms along the columns, then the rows.
-
-        They are inverse ones, as real and imaginary components are swapped before.
-        """
-        rows, columns = self.kernels.blocks.length
-        self._transform(BatchedLayout.columns(rows, pairs, columns, near, far))
-        self._transform(BatchedLayout.rows(columns, pairs * rows, far, near))
-
-    def _transform(self, layout: BatchedLayout) -> None:
-        """Add transforms in the device's built-in configuration, whatever is tuned for `dft`."""
-        device = self.kernels.device
-        config = default_config(layout.n, self.builder.real, device)
-        planner_of(config, device).transform(self.builder, layout)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import lacks_barriers, lacks_type
-from opencl_lab.core.plan import Argument, Buffer, Launch, round_up
+from opencl_lab.core.kernels import lacks_type
+from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, round_up
+from opencl_lab.core.space import Config
 from opencl_lab.ops.conv2d.pixels import FilterPass, Pixels, value_outside
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.solver import Algorithm
@@ -24,29 +26,36 @@ class Convolution(Algorithm[Conv2dProblem]):
     """What the algorithms share."""
 
     kernel: ClassVar[str]
-    synchronises: ClassVar[bool] = False
     has_long_sums: ClassVar[bool] = False
     """Whether it can make sums of 128 bits."""
 
     def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
-        """Need double precision for float64, and barriers where items share tiles."""
+        """Need double precision for float64."""
         if problem.long_sums and not self.has_long_sums:
             return "its sums have 64 bits, and these weights need more: naive has them"
-        reason = lacks_type(device, problem.sum_type)
-        return reason or (lacks_barriers(device) if self.synchronises else None)
+        return lacks_type(device, problem.sum_type)
 
     def too_slow(self, problem: Conv2dProblem) -> str | None:
         """Return why it is too slow: it forms every product of a large filter."""
         many = problem.products > MANY_PRODUCTS
         return f"its {problem.products:.1e} products take long" if many else None
 
-    @staticmethod
-    def _buffers(problem: Conv2dProblem) -> list[Buffer]:
-        return [
+    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
+        """Plan what `_solve` launches, and nothing for an empty result."""
+        buffers = [
             Buffer("image", "in", problem.image_shape, problem.dtype),
             Buffer("weights", "in", problem.filter_shape, problem.sum_type),
             Buffer("result", "out", problem.result_shape, problem.dtype),
         ]
+        empty = 0 in problem.result_shape
+        launches = [] if empty else self._solve(problem, config, device, buffers)
+        return Plan(tuple(buffers), tuple(launches))
+
+    @abstractmethod
+    def _solve(
+        self, problem: Conv2dProblem, config: Config, device: Device, buffers: list[Buffer]
+    ) -> list[Launch]:
+        """Return the launches; add what they need beyond image, weights and result to `buffers`."""
 
     def _launches(
         self,

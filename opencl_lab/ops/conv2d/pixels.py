@@ -72,7 +72,7 @@ class Pixels:
     def of(
         cls, problem: Conv2dProblem, one: FilterPass, constant_weights: bool, device: Device
     ) -> Pixels:
-        """Return the pixels of a pass; weights lie in constant memory if wanted and if they fit."""
+        """Return the pixels of a pass; `constant_weights` asks for constant memory if they fit."""
         sum_type = problem.sum_type
         weights_bytes = one.taps[0] * one.taps[1] * sum_type.itemsize
         wraps = sum_type.kind == "i" and not problem.saturate  # as unsigned numbers may

@@ -16,7 +16,7 @@ from opencl_lab.core.kernels import (
     positive,
     vector_width,
 )
-from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, round_up
+from opencl_lab.core.plan import Argument, Buffer, Launch, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
 from opencl_lab.ops.conv2d.launch import Convolution, line_buffers
 from opencl_lab.ops.conv2d.pixels import FilterPass
@@ -140,13 +140,11 @@ class Register(Convolution):
             ),
         )
 
-    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch."""
-        buffers = self._buffers(problem)
-        if 0 in problem.result_shape:
-            return Plan(tuple(buffers), ())
-        launches = self._strips(problem, FilterPass.whole(problem), config, device)
-        return Plan(tuple(buffers), tuple(launches))
+    def _solve(
+        self, problem: Conv2dProblem, config: Config, device: Device, buffers: list[Buffer]
+    ) -> list[Launch]:
+        """Return one launch."""
+        return self._strips(problem, FilterPass.whole(problem), config, device)
 
     def _strips(
         self, problem: Conv2dProblem, one: FilterPass, config: Config, device: Device
@@ -199,21 +197,16 @@ class Separable(Register):
         """Return None: it forms few products."""
         return None
 
-    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan a launch along the rows, which extends the image, and one along the columns."""
-        sums = problem.sum_type
+    def _solve(
+        self, problem: Conv2dProblem, config: Config, device: Device, buffers: list[Buffer]
+    ) -> list[Launch]:
+        """Return a launch along the rows, which extends the image, and one along the columns."""
         between = (problem.out_height + problem.filter_height - 1, problem.out_width)
-        buffers = [*self._buffers(problem), *line_buffers(problem)]
-        if 0 in problem.result_shape:
-            return Plan(tuple(buffers), ())
         shape = (problem.batch, *between, problem.channels)
-        buffers.append(Buffer("between", "scratch", shape, sums))
-        launches = [
-            launch
-            for one in _passes(problem, between)
-            for launch in self._strips(problem, one, config, device)
-        ]
-        return Plan(tuple(buffers), tuple(launches))
+        buffers += line_buffers(problem)
+        buffers.append(Buffer("between", "scratch", shape, problem.sum_type))
+        passes = _passes(problem, between)
+        return [each for one in passes for each in self._strips(problem, one, config, device)]
 
 
 def _passes(problem: Conv2dProblem, between: tuple[int, int]) -> tuple[FilterPass, FilterPass]:

@@ -10,12 +10,20 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import VECTOR_WIDTHS, largest_power, positive, vector_width
-from opencl_lab.core.plan import Argument, LocalMemory, Plan, ceil_divide, passed_room, round_up
+from opencl_lab.core.plan import (
+    Argument,
+    Buffer,
+    Launch,
+    LocalMemory,
+    ceil_divide,
+    passed_room,
+    round_up,
+)
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.conv2d.launch import Convolution, line_buffers
 from opencl_lab.ops.conv2d.pixels import FilterPass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
-from opencl_lab.ops.conv2d.strip import Strip
+from opencl_lab.ops.conv2d.strip import Strip, piece_of
 
 TILE_BYTES = 256 << 10
 """Most bytes of a tile with its halo, which then stays in the second cache."""
@@ -78,17 +86,16 @@ class Rolling(Convolution):
         vectors = largest_power(min(most, values // width))
         return Config(VECTOR_WIDTH=width, VECTORS=vectors, TILE_BYTES=tile)
 
-    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch, with a work-group per tile of the result."""
-        buffers, separated = self._buffers(problem), is_separated(problem)
-        one = FilterPass.whole(problem)
+    def _solve(
+        self, problem: Conv2dProblem, config: Config, device: Device, buffers: list[Buffer]
+    ) -> list[Launch]:
+        """Return one launch, with a work-group per tile of the result."""
+        separated, one = is_separated(problem), FilterPass.whole(problem)
         arguments: dict[str, Argument] = {}
         if separated:
             buffers += line_buffers(problem)
             one = replace(one, weights="column")
             arguments["row_weights"] = "row"
-        if 0 in problem.result_shape:
-            return Plan(tuple(buffers), ())
         strip, word = _strip(problem, config), problem.sum_type.itemsize
         values = problem.out_width * problem.channels
         width = ceil_divide(values, ceil_divide(values, MOST_COLUMNS))
@@ -106,7 +113,7 @@ class Rolling(Convolution):
             "tile_height": np.int32(height),
             "tile_width": np.int32(width),
         }
-        launches = self._launches(
+        return self._launches(
             problem,
             one,
             {"STRIP": strip, "SEPARABLE": separated},
@@ -116,7 +123,6 @@ class Rolling(Convolution):
             constant_weights=False,
             device=device,
         )
-        return Plan(tuple(buffers), tuple(launches))
 
     def _taps(self, one: FilterPass) -> dict[str, Argument]:
         """Return no arguments: the kernel is built for one size of the filter."""
@@ -146,19 +152,6 @@ def _too_large(problem: Conv2dProblem) -> str | None:
 
 def _strip(problem: Conv2dProblem, config: Config) -> Strip:
     """Return the strip of a row that is computed at once."""
-    width = config.integer("VECTOR_WIDTH")
-    return Strip(
-        taps=problem.filter_shape,
-        channels=problem.channels,
-        wg_x=1,
-        wg_y=1,
-        vector_width=width,
-        vectors=config.integer("VECTORS"),
-        rows=1,
-        several=True,
-        unroll=problem.filter_width,
-        window=False,
-        align=1,
-        shift=0,
-        piece=min(width, 4 if problem.sum_type.itemsize == 8 else 8),
-    )
+    width, vectors = config.integer("VECTOR_WIDTH"), config.integer("VECTORS")
+    taps, piece = problem.filter_shape, piece_of(problem, width)
+    return Strip(taps, problem.channels, width, vectors, problem.filter_width, piece)

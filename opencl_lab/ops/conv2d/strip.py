@@ -17,19 +17,19 @@ class Strip:
 
     taps: tuple[int, int]  # rows and columns of the filter
     channels: int  # values of a pixel
-    # Items of a work-group along a row and across rows.
-    wg_x: int
-    wg_y: int
-    # Values of a vector, vectors side by side, and rows of results, of an item.
+    # Values of a vector, and vectors side by side, of an item.
     vector_width: int
     vectors: int
-    rows: int
-    several: bool  # whether an item computes several blocks in a loop
     unroll: int  # taps of a row that are unrolled
-    window: bool  # whether the values under a vector stay in registers for all taps
-    align: int  # values that a window loads and stores at once; 1 where rows are not aligned
-    shift: int  # offset of the first result's window in a piece of `align` values
     piece: int  # values that are converted at once
+    rows: int = 1  # rows of results of an item
+    # Items of a work-group along a row and across rows.
+    wg_x: int = 1
+    wg_y: int = 1
+    several: bool = True  # whether an item computes several blocks in a loop
+    window: bool = False  # whether the values under a vector stay in registers for all taps
+    align: int = 1  # values that a window loads and stores at once; 1 where rows are not aligned
+    shift: int = 0  # offset of the first result's window in a piece of `align` values
 
     @classmethod
     def of(cls, problem: Conv2dProblem, one: FilterPass, config: Config) -> Strip:
@@ -51,8 +51,7 @@ class Strip:
             window=bool(config["WINDOW"]),
             align=align,
             shift=one.offset[1] * problem.channels % align,
-            # PoCL 3.0 takes no vectors of 64 bytes in calls.
-            piece=min(width, 4 if problem.sum_type.itemsize == 8 else 8),
+            piece=piece_of(problem, width),
         )
 
     @property
@@ -99,6 +98,11 @@ class Strip:
     def last_rows(self) -> range:
         """Rows of the image after that loop."""
         return range(self.taps[0], self.taps[0] + self.rows - 1) if self.loops else range(0)
+
+
+def piece_of(problem: Conv2dProblem, width: int) -> int:
+    """Return how many values of a vector one call converts: PoCL 3.0 takes no 64 bytes there."""
+    return min(width, 4 if problem.sum_type.itemsize == 8 else 8)
 
 
 def _aligned(problem: Conv2dProblem, one: FilterPass, config: Config) -> int:

@@ -8,33 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, LaunchError
-from opencl_lab.core.plan import Plan, Work
-from opencl_lab.core.space import Config
+from opencl_lab.core.plan import Plan
+from opencl_lab.ops.estimates import Estimates
 from opencl_lab.ops.fft.estimates import FURTHER_LAUNCH_US
 from opencl_lab.ops.fft.fast import FFT
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
-from opencl_lab.ops.fft.passes.forms import SPACE, TEMPLATES
 from opencl_lab.ops.fft.problem import DftProblem, complex_dtype, scale_of
-from opencl_lab.ops.fft.solver import DFT_SOLVER, DftSolver
+from opencl_lab.ops.fft.solver import DFT_SOLVER
 from opencl_lab.ops.fft.transform import complex_type, finish, real_type
-from opencl_lab.ops.solver import Algorithm, Problem, Registry, Solver
+from opencl_lab.ops.solver import AUTO
 from opencl_lab.runtime.arrays import AnyArray, contiguous, direct_target, fitted
 from opencl_lab.runtime.call import Call
 
 
 @dataclass(frozen=True)
-class AxesProblem(Problem):
+class AxesProblem:
     """Transforms of a contiguous array along one axis after the other, each by a `DftProblem`."""
-
-    sizes = ()
-    layout = ()
 
     turns: tuple[DftProblem, ...]
 
@@ -73,40 +70,13 @@ class AxesProblem(Problem):
                 sizes[axis] = n // 2 + 1 if kind == "r2c" else n
         return cls(tuple(turns)) if len(turns) > 1 and 0 not in sizes else None
 
-    @property
-    def wide(self) -> bool:
-        """Whether components have eight bytes."""
-        return self.turns[0].wide
+    def plan(self, device: Device) -> Plan:
+        """Plan one transform after the other, in the configuration of the rows, if there are any.
 
-    @property
-    def work(self) -> Work:
-        """The arithmetic of all axes, one read and one write."""
-        first, last = self.turns[0].signal, self.turns[-1].spectrum
-        moved = sum(math.prod(shape) * dtype.itemsize for shape, dtype in (first, last))
-        return Work(flops=sum(turn.work.flops for turn in self.turns), bytes=float(moved))
-
-
-class AlongAxes(Algorithm[AxesProblem]):
-    """One transform after the other. Those of columns are done in place."""
-
-    name = "fft"
-    templates = TEMPLATES
-    space = SPACE
-
-    def supports(self, problem: AxesProblem, device: Device) -> str | None:
-        """Need a single compute unit, and what each transform needs."""
-        if device.compute_units > 1:
-            return "it is for devices with one compute unit"
-        return FFT.supports(problem.turns[0], device)
-
-    def default_config(self, problem: AxesProblem, device: Device) -> Config:
-        """Return that of the rows, if there are any: one launch has one configuration."""
-        rows = min(problem.turns, key=lambda turn: turn.inner)
-        return FFT.default_config(rows, device)
-
-    def plan(self, problem: AxesProblem, config: Config, device: Device) -> Plan:
-        """Plan all transforms."""
-        turns = problem.turns
+        Those of columns are done in place.
+        """
+        turns = self.turns
+        config = FFT.default_config(min(turns, key=lambda turn: turn.inner), device)
         builder = PlanBuilder(turns[0].dtype)
         builder.add("signal", "in", *turns[0].signal)
         builder.add("spectrum", "out", *turns[-1].spectrum)
@@ -120,24 +90,34 @@ class AlongAxes(Algorithm[AxesProblem]):
         return builder.finish()
 
 
-class AxesSolver(Solver[AxesProblem]):
-    """Transforms along several axes."""
-
-    name = DftSolver.name
-    registry: ClassVar[Registry] = {"fft": AlongAxes()}
-    tunable = False
+class AxesEstimates(Estimates[AxesProblem]):
+    """Times of transforms along several axes, with a launch for each axis on all threads."""
 
     def serial_us(self, problem: AxesProblem) -> float:
         """Return the estimated microseconds on one thread: those of all axes."""
         return sum(map(DFT_SOLVER.serial_us, problem.turns))
 
     def parallel_us(self, problem: AxesProblem, units: int) -> float:
-        """Return the estimated microseconds on `units` threads, with a launch for each axis."""
+        """Return the estimated microseconds on `units` threads."""
         launches = FURTHER_LAUNCH_US * units * (len(problem.turns) - 1)
         return launches + sum(DFT_SOLVER.parallel_us(turn, units) for turn in problem.turns)
 
 
-AXES_SOLVER = AxesSolver()
+def _can_transform(problem: AxesProblem, device: Device) -> bool:
+    """Return whether a device has one compute unit, and its transforms are right."""
+    with suppress(InvalidConfig, LaunchError):
+        DFT_SOLVER.choose(problem.turns[0], device, FFT.name, internal=True)
+        return device.compute_units == 1
+    return False
+
+
+def _side(problem: AxesProblem, device: Device) -> Device:
+    """Return where a call on host arrays is faster: a device, or its serial side."""
+    serial, costs = device.serial_side, device.small_calls(DFT_SOLVER.name)
+    if serial is None or not _can_transform(problem, serial):
+        return device
+    units = device.compute_units
+    return serial if AxesEstimates().is_faster_alone(problem, units, costs, AUTO) else device
 
 
 def at_once(
@@ -161,20 +141,15 @@ def at_once(
     problem = AxesProblem.of(kind, array.shape, dtype, axes, lengths, norm, inverse)
     if problem is None or given == np.float16:
         return None
-    call.move(lambda device: AXES_SOLVER.side(problem, device))
-    try:
-        AXES_SOLVER.choose(problem, call.device)
-    except (InvalidConfig, LaunchError):  # not for this device, or wrong there
+    call.move(lambda device: _side(problem, device))
+    if not _can_transform(problem, call.device):
         return None
     first, (flat, made) = problem.turns[0], problem.turns[-1].spectrum
     array = contiguous(fitted(array, call, array.shape[-1], -1, given, conjugate), call)
     shape = (*array.shape[:-1], math.prod(flat) // math.prod(array.shape[:-1]))
     target = direct_target(out, shape, made, (array,))
-    run = AXES_SOLVER.run(
-        problem,
-        {"signal": array.reshape(first.signal[0])},
-        call=call,
-        out={"spectrum": None if target is None else target.reshape(flat)},
-    )
-    result = run.outputs["spectrum"].reshape(shape)
+    executable = call.session.executable(problem, lambda: problem.plan(call.device))
+    inputs = {"signal": array.reshape(first.signal[0])}
+    made_in = {} if target is None else {"spectrum": target.reshape(flat)}
+    result = call.execute(executable, inputs, made_in).outputs["spectrum"].reshape(shape)
     return finish(result, out, call) if target is None else out

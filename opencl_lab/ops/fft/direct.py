@@ -13,7 +13,6 @@ from opencl_lab.core.kernels import (
     index_type,
     lacks_type,
     largest_power,
-    not_negative,
     positive,
     vector_width,
 )
@@ -123,10 +122,10 @@ class DirectTiled(_Direct):
             Parameter("VECTOR_WIDTH", (1, 2, 4, 8, 16), "frequencies in a vector"),
             Parameter("TILE", (16, 32, 64, 128), "samples of a block"),
             Parameter("BLOCKS", (1, 2, 3, 4, 6, 8, 16), "blocks that share the roots"),
-            Parameter("RESEED", (0, 4, 8, 16, 32), "samples between exact roots; 0: all stored"),
+            Parameter("RESEED", (4, 8, 16, 32), "samples between exact roots"),
         ),
         (
-            *map(positive, ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),
+            *map(positive, ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS", "RESEED")),
             vector_width("VECTOR_WIDTH"),
             Constraint(
                 lambda c: c.integer("WORK_PER_ITEM") % c.integer("VECTOR_WIDTH") == 0,
@@ -136,72 +135,37 @@ class DirectTiled(_Direct):
                 lambda c: c.integer("TILE") * c.integer("BLOCKS") % c.integer("WG_SIZE") == 0,
                 "WG_SIZE must divide TILE * BLOCKS: the items share the staging evenly",
             ),
-            not_negative("RESEED"),
             Constraint(
-                lambda c: not c["RESEED"] or c.integer("TILE") % c.integer("RESEED") == 0,
-                "RESEED must divide TILE",
-            ),
-            Constraint(
-                lambda c: bool(c["RESEED"]) or c.integer("TILE") % min(c.integer("TILE"), 4) == 0,
-                "TILE must be a multiple of 4 where no root is reseeded",
-            ),
-            Constraint(
-                lambda c: (
-                    bool(c["RESEED"]) or c.integer("TILE") * c.integer("WORK_PER_ITEM") <= 4096
-                ),
-                "more than 4096 roots do not fit into an item's private memory",
-            ),
-            Constraint(
-                lambda c: bool(c["RESEED"]) or c["WG_SIZE"] == 1,
-                "RESEED = 0 keeps roots in private memory, which a group of many has not",
+                lambda c: c.integer("TILE") % c.integer("RESEED") == 0, "RESEED must divide TILE"
             ),
             Constraint(
                 lambda c: _sums(c) <= 32, "more than 32 vectors of sums do not stay in registers"
             ),
             Constraint(
-                lambda c: _sums(c) * max(c.integer("RESEED"), 4) <= 256,
+                lambda c: _sums(c) * c.integer("RESEED") <= 256,
                 "more than 256 products unrolled take too long to compile",
             ),
         ),
     )
 
-    def supports(self, problem: DftProblem, device: Device) -> str | None:
-        """Need local memory for the smallest tile of the built-in configurations."""
-        reason = super().supports(problem, device)
-        least = 64 * problem.dtype.itemsize  # a real sample takes less
-        if reason is None and device.capabilities.local_memory < least:
-            return "the device has no room for tiles of samples"
-        return reason
-
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return vectors of frequencies on CPUs, and groups of items elsewhere."""
-        word = problem.real.itemsize
         if device.kind == "cpu" or not device.capabilities.barriers_in_loops:
-            vector = 64 // word
-            config = Config(
-                WG_SIZE=1, WORK_PER_ITEM=vector, VECTOR_WIDTH=vector, TILE=32, BLOCKS=2, RESEED=0
+            vector = 64 // problem.real.itemsize
+            return Config(
+                WG_SIZE=1, WORK_PER_ITEM=vector, VECTOR_WIDTH=vector, TILE=32, BLOCKS=4, RESEED=32
             )
-        else:
-            wg_size = largest_power(64, group_limit(device))
-            config = Config(
-                WG_SIZE=wg_size, WORK_PER_ITEM=1, VECTOR_WIDTH=1, TILE=64, BLOCKS=8, RESEED=32
-            )
-        while self._local_bytes(config, problem) > device.capabilities.local_memory:
-            if config.integer("BLOCKS") > 1:
-                config = config.replace(BLOCKS=config.integer("BLOCKS") // 2)
-            else:
-                config = config.replace(WG_SIZE=1, TILE=config.integer("TILE") // 2)
-        return config
-
-    @staticmethod
-    def _local_bytes(config: Config, problem: DftProblem) -> int:
-        sample = problem.real if problem.kind == "r2c" else problem.dtype
-        return config.integer("TILE") * config.integer("BLOCKS") * sample.itemsize
+        wg_size = largest_power(64, group_limit(device))
+        return Config(
+            WG_SIZE=wg_size, WORK_PER_ITEM=1, VECTOR_WIDTH=1, TILE=64, BLOCKS=8, RESEED=32
+        )
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, with a group for as many frequencies as its items have."""
         span = config.integer("WG_SIZE") * config.integer("WORK_PER_ITEM")
-        local = self._local_bytes(config, problem) if config.integer("WG_SIZE") > 1 else 0
+        sample = problem.real if problem.kind == "r2c" else problem.dtype
+        tiles = config.integer("TILE") * config.integer("BLOCKS") * sample.itemsize
+        local = tiles if config.integer("WG_SIZE") > 1 else 0  # one item reads the signal in place
         params = {**config, "REREAD": device.kind == "cpu"}
         return self._plan(problem, params, device, span, local)
 

@@ -27,6 +27,8 @@ class PlanBuilder:
     dtype: np.dtype[Any]  # complex64 or complex128: of the transforms
     buffers: list[Buffer] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
+    # The steps of the last launch, if others may join it.
+    joined: list[PlannedStep[Any]] = field(default_factory=list)
 
     @property
     def real(self) -> np.dtype[Any]:

@@ -45,10 +45,10 @@ def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _best_radices(n: int, able: tuple[int, ...]) -> tuple[int, ...]:
+def _best_radices(n: int, allowed: tuple[int, ...]) -> tuple[int, ...]:
     if n == 1:
         return ()
-    found = ((radix, *_best_radices(n // radix, able)) for radix in able if n % radix == 0)
+    found = ((radix, *_best_radices(n // radix, allowed)) for radix in allowed if n % radix == 0)
     best = min(found, key=lambda radices: (len(radices), sum(radices)))
     return tuple(sorted(best, reverse=True))
 

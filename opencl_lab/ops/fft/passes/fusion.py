@@ -32,8 +32,8 @@ LOOK_AHEAD_POINTS = 1 << 12
 TICKET_BYTES = 8
 """Local memory of the ticket of a group and of what it waited for."""
 MAX_POLLS = 1 << 16
-"""Looks in vain at the first step, after which a group of the second does all of it: far more than
-it takes where groups make progress."""
+"""How often a group of the second step reads the counter of the first one before it does all of
+that by itself: far more often than needed where groups make progress."""
 LEAST_PARTS = 4
 """Fewest parts of a fused launch, in multiples of those by which the first step is ahead, unless
 the data are few."""
@@ -67,8 +67,8 @@ def can_fuse(device: Device) -> bool:
     CPUs cannot: PoCL's compiler, which turns the code between barriers into loops, generates wrong
     code for some barriers in conditions.
     """
-    able = device.capabilities.forward_progress and device.capabilities.visible_writes
-    return able and device.kind != "cpu"
+    sees_others = device.capabilities.forward_progress and device.capabilities.visible_writes
+    return sees_others and device.kind != "cpu"
 
 
 def fusion_of(

@@ -76,7 +76,8 @@ class RealRows:
             "twiddles", points, dtype, strided_twiddles, points, 1, self.n, dtype
         )
         arguments: Arguments = {**buffers, "twiddles": twiddles, "h": h}
-        self._launch(kernel, points, self.batch, arguments, alone=True)
+        over = builder, self.planner.device, (REAL, kernel), points, self.batch
+        over_rows(*over, arguments, ALONE=True)
 
     def _paired_r2c(self, source: str, target: str, scale: float) -> None:
         """Transform rows in pairs; then separate their spectra."""
@@ -131,10 +132,5 @@ class RealRows:
     def _pairs(self, kernel: str, points: int, buffers: Arguments, scales: Arguments) -> None:
         """Add a launch with an item for each point of each pair of rows."""
         arguments = {**buffers, **scales, "n": self.n, "count": self.batch}
-        self._launch(kernel, points, self.pairs, arguments, alone=self.batch == 1)
-
-    def _launch(
-        self, kernel: str, points: int, rows: int, arguments: Arguments, alone: bool
-    ) -> None:
-        device = self.planner.device
-        over_rows(self.builder, device, (REAL, kernel), points, rows, arguments, ALONE=alone)
+        over = self.builder, self.planner.device, (REAL, kernel), points, self.pairs
+        over_rows(*over, arguments, ALONE=self.batch == 1)

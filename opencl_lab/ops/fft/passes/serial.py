@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.core.kernels import c_type
 from opencl_lab.core.plan import Argument, Launch, round_up
 from opencl_lab.ops.fft.passes.bluestein import any_length
 from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep
@@ -109,32 +108,33 @@ class SerialPlanner(VectorPlanner):
         into = PointwiseStep("chirp_in", 0, width, m=m, rows=layout.reads_rows)
         out = PointwiseStep("chirp_out", 0, width, rows=layout.writes_rows)
         between = PointwiseStep("chirp_multiply", m, width)
-        self._row_by_row(
-            builder,
-            items,
-            [
-                self._pointwise(builder, source, wave, into),
-                *self.steps(builder, forth, How(halved=how.halved)),
-                self._pointwise(builder, middle, spectrum, between),
-                *self.steps(builder, back),
-                self._pointwise(builder, target, wave, out, scale=how.scale),
-            ],
-            {rows: m, other: m},
+        steps: list[PlannedStep[Any]] = [
+            self._pointwise(builder, source, wave, into),
+            *self.steps(builder, forth, How(halved=how.halved)),
+            self._pointwise(builder, middle, spectrum, between),
+            *self.steps(builder, back),
+            self._pointwise(builder, target, wave, out, scale=how.scale),
+        ]
+        index = builder.index(*(builder.elements(buffer.name) for buffer in builder.buffers))
+        builder.launches.append(
+            self._in_turn(builder, steps, index, False, items, {rows: m, other: m})
         )
         return True
 
-    def _row_by_row(
+    def _in_turn(
         self,
         builder: PlanBuilder,
-        items: int,
         steps: Sequence[PlannedStep[Any]],
-        own: Mapping[str, int],
-    ) -> None:
-        """Add a launch whose items do all steps of one row after the other.
+        index: Any,
+        inverse: bool,
+        items: int = 1,
+        own: Mapping[str, int] | None = None,
+    ) -> Launch:
+        """Return a launch whose items do all steps, one after the other.
 
-        Of the buffers in `own`, each item has so many numbers for itself.
+        Of the buffers in `own`, each item has so many numbers for itself; then items do all steps
+        of one row after the other.
         """
-        index = builder.index(*(builder.elements(buffer.name) for buffer in builder.buffers))
         ends = [(each.arguments["source"], each.arguments["target"]) for each in steps]
         buffers = list(dict.fromkeys(buffer for pair in ends for buffer in pair))
         arguments: dict[str, Argument] = {
@@ -143,70 +143,34 @@ class SerialPlanner(VectorPlanner):
             for name, value in each.arguments.items()
             if name not in ("source", "target")
         }
+        params = {
+            **self._params(builder, index, inverse),
+            "STEPS": tuple(each.step for each in steps),
+            "BUFFERS": tuple(tuple(map(buffers.index, pair)) for pair in ends),
+            "OWN": own and tuple(own.get(str(buffer), 0) for buffer in buffers),
+        }
+        arguments |= {f"buffer_{number}": buffer for number, buffer in enumerate(buffers)}
         nbytes = max(each.step.nbytes for each in steps)
-        builder.launches.append(
-            Launch(
-                TEMPLATE,
-                KERNEL,
-                {
-                    **self._params(builder, index, inverse=False),
-                    "STEPS": tuple(each.step for each in steps),
-                    "BUFFERS": tuple(tuple(map(buffers.index, pair)) for pair in ends),
-                    "OWN": tuple(own.get(str(buffer), 0) for buffer in buffers),
-                },
-                (items,),
-                (1,),
-                {**arguments, **{f"buffer_{b}": buffer for b, buffer in enumerate(buffers)}},
-                local_bytes=nbytes,
-            )
-        )
+        return Launch(TEMPLATE, KERNEL, params, (items,), (1,), arguments, local_bytes=nbytes)
 
     def add(self, builder: PlanBuilder, planned: Sequence[PlannedStep[Any]], inverse: bool) -> None:
         """Add steps to the last launch, if it has the same direction; else to a new one."""
         for each in planned:
             self._join(builder, each, inverse)
 
-    def _params(self, builder: PlanBuilder, index: Any, inverse: bool) -> dict[str, Any]:
-        """Return the parameters of a launch but for its steps and their buffers."""
-        return {
-            "ELEMENT": builder.element,
-            "INDEX_T": c_type(index),
-            "VECTOR_WIDTH": self.width,
-            "WORK": "local",
-            "INVERSE": inverse,
-            "OWN": None,
-            "MAX_POLLS": 0,
-        }
-
     def _join(self, builder: PlanBuilder, each: PlannedStep[Any], inverse: bool) -> None:
-        nbytes = each.step.nbytes
-        if nbytes > self.device.capabilities.local_memory:
+        if each.step.nbytes > self.device.capabilities.local_memory:
             self._launch(builder, [each], inverse)
             return
-        params = self._params(builder, each.index, inverse)
-        launch = Launch(TEMPLATE, KERNEL, {**params, "STEPS": (), "BUFFERS": ()}, (1,), (1,), {})
         last = builder.launches[-1] if builder.launches else None
-        if last and last.kernel == KERNEL and last.params.items() >= params.items():
-            launch = builder.launches.pop()
-        known, own = dict(launch.arguments), dict(each.arguments)
-        ends = own.pop("source"), own.pop("target")
-        buffers = [known.pop(name) for name in launch.arguments if name.startswith("buffer_")]
-        buffers = list(dict.fromkeys([*buffers, *ends]))
-        numbers = tuple(map(buffers.index, ends))
-        steps, sides = launch.params["STEPS"], launch.params["BUFFERS"]
-        arguments = {
-            **known,
-            **{f"{name}_{len(steps)}": value for name, value in own.items()},
-            **{f"buffer_{number}": buffer for number, buffer in enumerate(buffers)},
-        }
-        builder.launches.append(
-            replace(
-                launch,
-                params={**params, "STEPS": (*steps, each.step), "BUFFERS": (*sides, numbers)},
-                arguments=arguments,
-                local_bytes=max(launch.local_bytes, nbytes),
-            )
-        )
+        alone = self._in_turn(builder, [each], each.index, inverse)
+        own = {"STEPS": None, "BUFFERS": None}
+        if last and last.kernel == KERNEL and {**last.params, **own} == {**alone.params, **own}:
+            builder.launches.pop()
+        else:
+            builder.joined = []
+        builder.joined.append(each)
+        builder.launches.append(self._in_turn(builder, builder.joined, each.index, inverse))
 
     def _pointwise(
         self,

@@ -48,6 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type
@@ -67,8 +68,9 @@ KERNEL = "fft_vector"
 LONGEST = 1 << 13
 """Points of a transform over the batch, of which the level-2 cache holds two arrays."""
 POLLS_PER_POINT = 1
-"""How often an item looks whether others have finished before it leaves them, per point of its
-work arrays. A look takes longer than a point, so that it stays longer than a task takes."""
+"""How often an item reads the counter of those that have finished before it ends, per point of its
+work arrays. To read it takes longer than to work on a point, so the item waits longer than a task
+takes."""
 
 
 class VectorPlanner(Planner):
@@ -266,14 +268,9 @@ class VectorPlanner(Planner):
                 template=TEMPLATE,
                 kernel=KERNEL,
                 params={
-                    "ELEMENT": builder.element,
-                    "INDEX_T": c_type(planned[0].index),
-                    "VECTOR_WIDTH": self.width,
+                    **self._params(builder, planned[0].index, inverse),
                     "WORK": "local" if local else "global",
-                    "INVERSE": inverse,
                     "STEPS": tuple(each.step for each in planned),
-                    "BUFFERS": None,
-                    "OWN": None,
                     "MAX_POLLS": POLLS_PER_POINT * (nbytes // (2 * word)) if fused else 0,
                 },
                 global_size=(items,),
@@ -282,6 +279,19 @@ class VectorPlanner(Planner):
                 local_bytes=nbytes if local else 0,
             )
         )
+
+    def _params(self, builder: PlanBuilder, index: Any, inverse: bool) -> dict[str, Any]:
+        """Return the parameters of a launch of one step in local memory, but for that step."""
+        return {
+            "ELEMENT": builder.element,
+            "INDEX_T": c_type(index),
+            "VECTOR_WIDTH": self.width,
+            "WORK": "local",
+            "INVERSE": inverse,
+            "BUFFERS": None,
+            "OWN": None,
+            "MAX_POLLS": 0,
+        }
 
 
 def _are_rows(layout: BatchedLayout) -> bool:
@@ -303,8 +313,8 @@ def _block(lanes: int, width: int, most: int, fitting: int) -> int:
     They are at most `most`, at most `fitting`, and not more than there are. Fewer are better than a
     last block that overlaps the one before it.
     """
-    able = [b for b in range(most, 0, -1) if b == 1 or (b <= fitting and b * width <= lanes)]
-    return next((b for b in able if lanes % (b * width) == 0), able[0])
+    fits = [b for b in range(most, 0, -1) if b == 1 or (b <= fitting and b * width <= lanes)]
+    return next((b for b in fits if lanes % (b * width) == 0), fits[0])
 
 
 def _tables(builder: PlanBuilder, step: VectorStep, lanes: int) -> dict[str, Argument]:
