@@ -25,9 +25,16 @@
  *   frequencies of a group: vector v of item i holds lanes of VECTOR_WIDTH from
  *   first + (v * WG_SIZE + i) * VECTOR_WIDTH on
  *
+ *     gather_roots, advanced   exact roots, by powers that are kept below n
+ *     add_product              one sample times one root of each frequency
+ *     add_tiles                BLOCKS tiles: the inner sums, then `total`
+ *     dft_tiled                the kernel: frequencies of an item, staging, stores
+ *
  * Source: the definition, blocked as a complex GEMM. Powers f * k and t * k are reduced
  * modulo n exactly, by integers, and their roots read from a table. Between two such
- * roots, RESEED samples apart, w^(t k) follows by multiplication with w^k. The sums of tiles
+ * roots, RESEED samples apart, w^(t k) follows by multiplication with w^k. With RESEED = 0 a
+ * tile of roots is kept in private memory, each the product of two exact ones,
+ * w^(8 a k) * w^(b k) with b < 8; the roots of blocks are products alike. The sums of tiles
  * are added with compensation (W. Kahan, CACM 8(1), 1965).
  *
  * Samples past the end are staged as zeros, so all items take the same trips and meet
@@ -44,7 +51,7 @@
  * VECTOR_WIDTH   frequencies in a vector: 1, 2, 4, 8 or 16
  * TILE           samples of a block
  * BLOCKS         blocks that share the roots
- * RESEED         samples between exact roots, a divisor of TILE
+ * RESEED         samples between exact roots, a divisor of TILE; 0 keeps a tile of exact ones
  * REREAD         whether items of a group read w^k anew in each block, as Intel's
  *                compiler for CPUs mixes up these values if they live over a barrier
  * KIND           c2c, r2c or c2r: which sides are complex
@@ -68,7 +75,11 @@ ${kinds.declare(ELEMENT, INDEX_T, KIND)}\
 #define TILE ${TILE}
 #define BLOCKS ${BLOCKS}
 #define SPAN (TILE * BLOCKS)
+% if RESEED:
 #define RESEED ${RESEED}
+% else:
+#define NEAR 8 /* roots that are multiplied by a common one */
+% endif
 typedef ${ELEMENT.real}${width} vec_t;
 typedef ${INDEX_T}${width} index_vec_t;
 
@@ -102,6 +113,20 @@ INLINE index_vec_t multiple_of(const index_vec_t k, const uint factor, const ind
     return product;
 }
 
+% if not RESEED:
+/* Put w^(t * step), t < NEAR, to near[t * VECTORS]. Return NEAR * step modulo n. */
+INLINE index_vec_t gather_near(points_t *near, __global const complex_t *roots, const index_vec_t step,
+                               const index_t n)
+{
+    index_vec_t power = 0;
+    for (uint t = 0; t < NEAR; ++t) {
+        near[t * VECTORS] = gather_roots(roots, power);
+        power = advanced(power, step, n);
+    }
+    return power;
+}
+
+% endif
 INLINE void add_product(points_t *sum, const sample_t x, const points_t w)
 {
 % if KIND == "r2c":
@@ -155,8 +180,15 @@ void dft_tiled(__global const sample_t *restrict signal,
     index_vec_t k[VECTORS];
     index_vec_t tile_step[VECTORS], tile_power[VECTORS]; /* of the next root between blocks */
     points_t total[VECTORS], lost[VECTORS];
+% if RESEED:
     index_vec_t seed_step[VECTORS]; /* between exact roots */
     points_t root_of_k[VECTORS];
+% else:
+    points_t kept[TILE * VECTORS]; /* w^(t * k) */
+    points_t near[NEAR * VECTORS]; /* of a tile first, then of blocks */
+    points_t seed[VECTORS];        /* what they are multiplied by */
+    uint block = 0;
+% endif
 #pragma unroll
     for (uint v = 0; v < VECTORS; ++v) {
         /* Frequencies past the end repeat the last one: its roots exist; they are not stored. */
@@ -165,9 +197,22 @@ void dft_tiled(__global const sample_t *restrict signal,
 % endfor
         total[v].re = total[v].im = lost[v].re = lost[v].im = 0;
         tile_power[v] = 0;
-        tile_step[v] = multiple_of(k[v], TILE, n);
+        tile_step[v] = multiple_of(k[v], ${"TILE" if RESEED else "NEAR * TILE"}, n);
+% if RESEED:
         seed_step[v] = multiple_of(k[v], RESEED, n);
         root_of_k[v] = gather_roots(roots, k[v]);
+% else:
+        const index_vec_t far_step = gather_near(near + v, roots, k[v], n);
+        index_vec_t far = 0;
+        for (uint t = 0; t < TILE; ++t) {
+            if (t % NEAR == 0) {
+                seed[v] = gather_roots(roots, far);
+                far = advanced(far, far_step, n);
+            }
+            kept[t * VECTORS + v] = multiplied(seed[v], near[t % NEAR * VECTORS + v]);
+        }
+        gather_near(near + v, roots, multiple_of(k[v], TILE, n), n);
+% endif
     }
 
 % if staged:
@@ -186,18 +231,18 @@ void dft_tiled(__global const sample_t *restrict signal,
             root_of_k[v] = gather_roots(roots, k[v]);
 % endif
         const uint depth = TILE;
-${add_tiles(BLOCKS)}\
+${add_tiles(BLOCKS, RESEED or min(TILE, 4))}\
     }
 % else:
     __global const real_t *components = (__global const real_t *)row_samples;
     const index_t whole = samples / SPAN * SPAN;
     for (index_t first = 0; first < whole; first += SPAN) {
         const uint depth = TILE;
-${add_tiles(BLOCKS)}\
+${add_tiles(BLOCKS, RESEED or min(TILE, 4))}\
     }
     for (index_t first = whole; first < samples; first += TILE) {
         const uint depth = (uint)min((index_t)TILE, samples - first);
-${add_tiles(1)}\
+${add_tiles(1, RESEED or 1)}\
     }
 % endif
 
@@ -205,28 +250,39 @@ ${add_tiles(1)}\
     for (uint v = 0; v < VECTORS; ++v)
         store_lanes(spectrum + row * points, first_k + (v * WG_SIZE + item) * V, points, total[v], scale);
 }
-<%def name="add_tiles(blocks)">\
+<%def name="add_tiles(blocks, unroll)">\
         /* Multiply ${blocks} blocks of `depth` samples by the inner roots. */
         points_t w[VECTORS], sum[VECTORS][${blocks}];
+% if RESEED:
         index_vec_t seed_power[VECTORS];
+% endif
 #pragma unroll
         for (uint v = 0; v < VECTORS; ++v) {
+% if RESEED:
             seed_power[v] = 0;
+% endif
 #pragma unroll
             for (uint b = 0; b < ${blocks}; ++b)
                 sum[v][b].re = sum[v][b].im = 0;
         }
-        for (uint t = 0; t < depth; t += RESEED) {
+        for (uint t = 0; t < depth; t += ${unroll}) {
+% if RESEED:
 #pragma unroll
             for (uint v = 0; v < VECTORS; ++v) {
                 w[v] = gather_roots(roots, seed_power[v]);
                 seed_power[v] = advanced(seed_power[v], seed_step[v], n);
             }
+% endif
 #pragma unroll
-            for (uint u = 0; u < RESEED; ++u) {
-% if blocks == 1 and not staged:
+            for (uint u = 0; u < ${unroll}; ++u) {
+% if unroll > 1 and blocks == 1 and not staged:
                 if (t + u >= depth)
                     continue;
+% endif
+% if not RESEED:
+#pragma unroll
+                for (uint v = 0; v < VECTORS; ++v)
+                    w[v] = kept[(t + u) * VECTORS + v];
 % endif
 #pragma unroll
                 for (uint b = 0; b < ${blocks}; ++b) {
@@ -242,10 +298,12 @@ ${add_tiles(1)}\
                     for (uint v = 0; v < VECTORS; ++v)
                         add_product(&sum[v][b], x, w[v]);
                 }
-                if (u + 1 < RESEED)
+% if RESEED:
+                if (u + 1 < ${unroll})
 #pragma unroll
                     for (uint v = 0; v < VECTORS; ++v)
                         w[v] = multiplied(w[v], root_of_k[v]);
+% endif
             }
         }
 
@@ -254,8 +312,19 @@ ${add_tiles(1)}\
         for (uint b = 0; b < ${blocks}; ++b)
 #pragma unroll
             for (uint v = 0; v < VECTORS; ++v) {
+% if RESEED:
                 const points_t between = gather_roots(roots, tile_power[v]);
                 tile_power[v] = advanced(tile_power[v], tile_step[v], n);
+% else:
+                if ((block + b) % NEAR == 0) {
+                    seed[v] = gather_roots(roots, tile_power[v]);
+                    tile_power[v] = advanced(tile_power[v], tile_step[v], n);
+                }
+                const points_t between = multiplied(seed[v], near[(block + b) % NEAR * VECTORS + v]);
+% endif
                 add_compensated(&total[v], &lost[v], multiplied(sum[v][b], between));
             }
+% if not RESEED:
+        block += ${blocks};
+% endif
 </%def>\

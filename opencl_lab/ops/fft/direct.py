@@ -13,6 +13,7 @@ from opencl_lab.core.kernels import (
     index_type,
     lacks_type,
     largest_power,
+    not_negative,
     positive,
     vector_width,
 )
@@ -122,10 +123,10 @@ class DirectTiled(_Direct):
             Parameter("VECTOR_WIDTH", (1, 2, 4, 8, 16), "frequencies in a vector"),
             Parameter("TILE", (16, 32, 64, 128), "samples of a block"),
             Parameter("BLOCKS", (1, 2, 3, 4, 6, 8, 16), "blocks that share the roots"),
-            Parameter("RESEED", (4, 8, 16, 32), "samples between exact roots"),
+            Parameter("RESEED", (0, 4, 8, 16, 32), "samples between exact roots; 0: all stored"),
         ),
         (
-            *map(positive, ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS", "RESEED")),
+            *map(positive, ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),
             vector_width("VECTOR_WIDTH"),
             Constraint(
                 lambda c: c.integer("WORK_PER_ITEM") % c.integer("VECTOR_WIDTH") == 0,
@@ -135,14 +136,30 @@ class DirectTiled(_Direct):
                 lambda c: c.integer("TILE") * c.integer("BLOCKS") % c.integer("WG_SIZE") == 0,
                 "WG_SIZE must divide TILE * BLOCKS: the items share the staging evenly",
             ),
+            not_negative("RESEED"),
             Constraint(
-                lambda c: c.integer("TILE") % c.integer("RESEED") == 0, "RESEED must divide TILE"
+                lambda c: not c["RESEED"] or c.integer("TILE") % c.integer("RESEED") == 0,
+                "RESEED must divide TILE",
+            ),
+            Constraint(
+                lambda c: bool(c["RESEED"]) or c.integer("TILE") % min(c.integer("TILE"), 4) == 0,
+                "TILE must be a multiple of 4 where no root is reseeded",
+            ),
+            Constraint(
+                lambda c: (
+                    bool(c["RESEED"]) or c.integer("TILE") * c.integer("WORK_PER_ITEM") <= 4096
+                ),
+                "more than 4096 roots do not fit into an item's private memory",
+            ),
+            Constraint(
+                lambda c: bool(c["RESEED"]) or c["WG_SIZE"] == 1,
+                "RESEED = 0 keeps roots in private memory, which a group of many has not",
             ),
             Constraint(
                 lambda c: _sums(c) <= 32, "more than 32 vectors of sums do not stay in registers"
             ),
             Constraint(
-                lambda c: _sums(c) * c.integer("RESEED") <= 256,
+                lambda c: _sums(c) * max(c.integer("RESEED"), 4) <= 256,
                 "more than 256 products unrolled take too long to compile",
             ),
         ),
@@ -153,7 +170,7 @@ class DirectTiled(_Direct):
         if device.kind == "cpu" or not device.capabilities.barriers_in_loops:
             vector = 64 // problem.real.itemsize
             return Config(
-                WG_SIZE=1, WORK_PER_ITEM=vector, VECTOR_WIDTH=vector, TILE=32, BLOCKS=4, RESEED=32
+                WG_SIZE=1, WORK_PER_ITEM=vector, VECTOR_WIDTH=vector, TILE=32, BLOCKS=2, RESEED=0
             )
         wg_size = largest_power(64, group_limit(device))
         return Config(
