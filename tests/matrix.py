@@ -17,7 +17,10 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.lab.ops.keys import ORDERS
+from opencl_lab.ops.conv2d.trials import ODD_SIZES as OBLONG
+from opencl_lab.ops.gemm.trials import ODD_SIZES as BEYOND
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.ops.sort.trials import awkward_keys
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,8 @@ class Case:
     arrays : callable, optional
         ``arrays(rng)`` gives a user's arrays, for `Operation.problem_of`; without
         it `Operation.generate` makes the inputs.
-    build : callable, optional
-        ``build(rng)`` gives a problem that options cannot describe, its inputs
-        and its expected outputs; those must be met exactly.
+    record : Problem, optional
+        A problem that options cannot describe; `arrays` gives its inputs then.
     sweep : bool
         Whether it runs with other configurations than the default one. The first of an operation
         says which configurations there are.
@@ -43,28 +45,23 @@ class Case:
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     arrays: Callable[[np.random.Generator], dict[str, np.ndarray]] | None = None
-    build: Callable[[np.random.Generator], tuple[Any, dict, dict]] | None = None
+    record: Any = None
     sweep: bool = False
 
     def problem(self, operation):
         """Return the problem alone, without the time that the right outputs take."""
-        rng = np.random.default_rng(7)
-        if self.build is not None:
-            return self.build(rng)[0]
-        if self.arrays is not None:
-            return operation.problem_of(self.arrays(rng), **self.options)[0]
-        return operation.problem(**self.options)
+        if self.record is not None or self.arrays is None:
+            return self.record or operation.problem(**self.options)
+        return operation.problem_of(self.arrays(np.random.default_rng(7)), **self.options)[0]
 
     def make(self, operation, seed=7):
         """Return the problem, its inputs, and the expected outputs."""
-        rng = np.random.default_rng(seed)
-        if self.build is not None:
-            return self.build(rng)
-        if self.arrays is not None:
-            problem, inputs = operation.problem_of(self.arrays(rng), **self.options)
+        arrays = None if self.arrays is None else self.arrays(np.random.default_rng(seed))
+        if self.record is None and arrays is not None:
+            problem, inputs = operation.problem_of(arrays, **self.options)
         else:
-            problem = operation.problem(**self.options)
-            inputs = operation.generate(problem, seed, **self.options)
+            problem = self.problem(operation)
+            inputs = arrays or operation.generate(problem, seed, **self.options)
         return problem, inputs, operation.expected(problem, inputs)
 
 
@@ -76,43 +73,29 @@ def around_parameters(operation, algorithm, device):
     return [Case(f"edge-{size}", {operation.size_option: size}) for size in sorted(sizes)]
 
 
-def _floats(rng):
-    """Numbers among NaN, infinities, both zeros and subnormals."""
-    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.0]
-    keys = rng.standard_normal(6_001)
-    places = rng.random(keys.size) < 0.5
-    keys[places] = rng.choice(special, np.count_nonzero(places))
-    return keys
+def keys_of(dtype, shape):
+    """Return what makes awkward keys."""
+    return lambda rng: {"keys": awkward_keys(rng, dtype, shape)}
 
 
-def _among(values):
+def _among(rng):
+    values = awkward_keys(rng, "float64", 6_001)
     return {"keys": np.sort(values), "values": values[::2].copy()}
 
 
-def sorting(n, dtype="int16", rows=1, even=False, **options):
-    """Return a case with forms of sorting that no option has: of few keys, or evenly spread ones.
+def sorting(n, dtype="int16", rows=1, few=80, **options):
+    """Return a case with forms of sorting that no option has: of few keys, or of any if 0."""
+    problem = SortProblem(n, np.dtype(dtype), rows, **options)
 
-    Some floats are NaN.
-    """
-
-    def build(rng):
-        problem = SortProblem(n, np.dtype(dtype), rows, **options)
-        keys = rng.integers(*((-(2**15), 2**15) if even else (-40, 40)), (rows, n)).astype(dtype)
-        if not even:
-            keys[:, ::7] *= 300  # further digits differ
-        if keys.dtype.kind == "f":
-            keys[rng.random(keys.shape) < 0.1] = np.nan
-        order = np.argsort(-keys if problem.descending else keys, axis=-1, kind="stable")
-        inputs, expected = {"keys": keys}, {"sorted": np.take_along_axis(keys, order, -1)}
-        if problem.indices:
-            expected = {"sorted_values": order}
+    def arrays(rng):
+        keys = awkward_keys(rng, dtype, few or (rows, n))
+        made = {"keys": rng.choice(keys, (rows, n)) if few else keys}
         if problem.value_bytes:
             values = rng.integers(0, 256, (rows, n * problem.value_bytes), np.uint8)
-            inputs["values"] = values.view(f"V{problem.value_bytes}")
-            expected["sorted_values"] = np.take_along_axis(inputs["values"], order, -1)
-        return problem, inputs, expected
+            made["values"] = values.view(f"V{problem.value_bytes}")
+        return made
 
-    return Case("", build=build)
+    return Case("", arrays=arrays, record=problem)
 
 
 def _special_matrices(rng):
@@ -143,7 +126,7 @@ DFT_SIZES = (0, 1, 2, 3, 8, 13, 17, 100, 1000, 1009, 1024)  # tests of its own k
 
 
 def _colours(rng):
-    """A batch of colour images, of which no block is a divisor."""
+    """A batch of colour images."""
     return {"image": rng.integers(0, 255, (2, 37, 53, 3), np.uint8, endpoint=True)}
 
 
@@ -163,10 +146,7 @@ PIXELS = (  # each type, mode and boundary; those of mode valid are not looked a
     ("float32", "full", "wrap", False),
     ("float16", "same", "mirror", True),
 )
-FEW = {"n": 5_003, "order": "few-unique"}
-OBLONG = {"height": 41, "width": 147}  # of no block a multiple
-BEYOND = {"m": 270, "n": 331, "k": 277}  # more than the largest tiles, of none a multiple
-RECTANGLE = {"m": 70, "n": 131, "k": 45}  # of no tile a multiple
+RECTANGLE = {"m": 70, "n": 131, "k": 45}  # less than most tiles
 DESCENDING = ("uint8", "int32", "float32")  # other cases have two of them in ascending order
 SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_003)
 
@@ -217,8 +197,8 @@ ROWS: dict[str, list[Case]] = {
         ),
         Case("rows", arrays=lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
         Case("rows-float64", arrays=lambda rng: {"keys": rng.standard_normal((100, 20))}),
-        Case("special-float32", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
-        Case("special-float64", {"descending": True}, arrays=lambda rng: {"keys": _floats(rng)}),
+        Case("special-float32", arrays=keys_of("float32", 6_001)),
+        Case("special-float64", {"descending": True}, arrays=keys_of("float64", 6_001)),
         Case("sweep", {"n": 5_003}, sweep=True),
         replace(sorting(3_001, "float32", 2, indices=True), name="argsort", sweep=True),
         replace(sorting(5_003, descending=True, value_bytes=8), name="pairs", sweep=True),
@@ -230,17 +210,17 @@ ROWS: dict[str, list[Case]] = {
         Case("ties", {"n": 30_000, "k": 7_000, "order": "few-unique"}),
         Case("rows", {"k": 9}, lambda rng: {"keys": rng.integers(0, 99, (5, 7, 257), np.int32)}),
         Case("rows-float64", {"k": 3}, lambda rng: {"keys": rng.standard_normal((100, 20))}),
-        Case("special", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
-        Case("sweep", {**FEW, "k": 77, "rows": 2}, sweep=True),
+        Case("special", arrays=keys_of("float32", 6_001)),
+        Case("sweep", {"n": 5_003, "order": "few-unique", "k": 77, "rows": 2}, sweep=True),
     ],
     "unique": [
         *(Case(f"n-{n}", {"n": n}) for n in (0, 1, 2)),
-        Case("special", {"counts": True}, lambda rng: {"keys": _floats(rng).astype(np.float32)}),
+        Case("special", {"counts": True}, keys_of("float32", 6_001)),
         Case("sweep", {"n": 5_003, "counts": True}, sweep=True),
     ],
     "searchsorted": [
         *(Case(f"{n}-{m}", {"n": n, "m": m}) for n, m in ((0, 9), (9, 0), (1, 1), (2_001, 5_003))),
-        Case("special", {"right": True}, lambda rng: _among(_floats(rng))),
+        Case("special", {"right": True}, _among),
         Case("sweep", {"n": 5_003, "m": 3_001}, sweep=True),
     ],
     "gemm": [

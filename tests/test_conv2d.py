@@ -56,23 +56,6 @@ def test_same_is_that_of_ndimage(algorithm, boundary, filter_shapes, flip, rng, 
         check(image, weights, 1.5, **options, **more)
 
 
-SCIPY_BOUNDARIES = {"constant": "fill", "reflect": "symm", "wrap": "wrap"}
-
-
-@pytest.mark.few
-@pytest.mark.parametrize("mode", ["valid", "full"])
-@pytest.mark.parametrize("flip", [False, True])
-def test_valid_and_full_are_those_of_signal(mode, flip, rng, queue):
-    reference = signal.convolve2d if flip else signal.correlate2d
-    for shape, filter_shape in itertools.product([(9, 8), (20, 33)], [(1, 1), (4, 3), (9, 8)]):
-        image, weights = rng.random(shape), rng.uniform(-1, 1, filter_shape)
-        for boundary, name in SCIPY_BOUNDARIES.items():
-            expected = reference(image, weights, mode, name, 2.0)
-            options = {"mode": mode, "boundary": boundary, "cval": 2.0, "flip": flip}
-            result = conv2d(image, weights, algorithm="naive", queue=queue, **options)
-            assert_close(result, expected, weights, 2.0)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("algorithm", "flip"),
@@ -110,29 +93,6 @@ def test_ways_along_a_row(config, rng, queue):
         raw[1:] = image.ravel()
         for given in (image, raw[1:].reshape(shape)):
             check(given, weights, boundary="mirror", **more)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("dtype", "algorithm"),
-    [("uint8", "naive"), ("uint8", "register"), ("int16", "wide")],
-)
-def test_integers_are_exact_with_integer_weights(dtype, algorithm, rng, queue):
-    limits = np.iinfo(dtype)
-    image = rng.integers(limits.min, limits.max, (23, 37), dtype, endpoint=True)
-    if algorithm == "wide":
-        config = {**SMALL["register"], "VECTOR_WIDTH": 16, "VECTORS": 1, "STEPS_X": 1}
-        options = {"algorithm": "register", "config": config, "queue": queue}
-    else:
-        options = {"algorithm": algorithm, "config": SMALL[algorithm], "queue": queue}
-    for factor in (1, 70_000):  # sums that need more than 32 bits
-        weights = rng.integers(-9, 9, (3, 4)) * factor
-        exact = ndimage.correlate(image.astype(np.int64), weights, mode="nearest")
-        wrapped = conv2d(image, weights, boundary="nearest", saturate=False, **options)
-        assert wrapped.dtype == dtype
-        np.testing.assert_array_equal(wrapped, exact.astype(dtype))
-        clipped = conv2d(image, weights, boundary="nearest", **options)
-        np.testing.assert_array_equal(clipped, exact.clip(limits.min, limits.max).astype(dtype))
 
 
 def exact_sums(image, weights, dtype, saturate):
@@ -301,6 +261,12 @@ def test_batches_colours_and_views(algorithm, rng, queue):
     for given in (view, view.astype(view.dtype.newbyteorder())):
         assert_close(conv2d(given, weights, **options), right(view, weights, boundary="wrap"),
                      weights)  # fmt: skip
+
+
+def test_more_images_than_a_grid_has_in_one_dimension(rng, queue):
+    images = rng.random((70_000, 3, 3), np.float32)
+    result = conv2d(images, np.ones((1, 1)), channels_last=False, algorithm="naive", queue=queue)
+    np.testing.assert_array_equal(result, images)
 
 
 @pytest.mark.parametrize("mode", ["same", "full"])

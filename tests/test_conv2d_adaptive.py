@@ -8,10 +8,8 @@ import pytest
 from conv2d_checks import assert_close, check, right
 from scipy import signal
 
-from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d import adaptive
-from opencl_lab.ops.conv2d.blocks import OverlapBlocks
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import execute
@@ -108,19 +106,3 @@ def test_calls_in_a_row_decide_each_for_itself(quick_transforms, rng, queue):
         cl.enqueue_copy(queue, left, executable._zeros[queue.int_ptr][spec.name])
         assert not left.any()
     assert "arrived" in {spec.name.split("_")[0] for spec in plan.with_role("zeros")}
-
-
-@pytest.mark.parametrize("size", [60, 500, 700])
-def test_samples_come_from_the_whole_image(size):
-    device, algorithm = select_device(), CONV2D.algorithm("adaptive")
-    problem = CONV2D.problem(size=size, ksize=15)
-    config = algorithm.default_config(problem, device).replace(BLOCK=64)
-    plan = algorithm.plan(problem, config, device)
-    pairs = OverlapBlocks.of(problem, 64).pairs(problem)
-    (sample,) = (at for at in plan.launches if at.kernel == "sample_peaks")
-    groups = sample.global_size[0] // sample.local_size[0] - int(sample.arguments["rows"])
-    sampled, step = (
-        groups // int(sample.arguments["sampled_rows"]),
-        int(sample.arguments["pair_step"]),
-    )
-    assert sampled <= 32 and (sampled - 1) * step < pairs <= sampled * step

@@ -13,9 +13,10 @@ from fft_checks import BOUND, random_signal, relative
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.lab.reference.execute import prepare
 from opencl_lab.ops.fft.functions.direct import dft
 from opencl_lab.ops.fft.passes.twiddles import root_table, roots_of_unity
-from opencl_lab.ops.fft.problem import DftProblem
+from opencl_lab.ops.fft.problem import DftProblem, scale_of
 from opencl_lab.runtime.session import session_of
 
 ALGORITHMS = ("direct-naive", "direct-tiled")
@@ -128,3 +129,30 @@ def test_problems_that_are_refused(queue):
         DftProblem(4, inner=2, kind="r2c")
     with pytest.raises(InvalidConfig, match="contiguous rows only"):
         DFT.choose(DftProblem(4, inner=2), ol.select_device(), "direct-naive")
+
+
+@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
+def test_every_reference_at_hand_agrees(kind):
+    scale = scale_of(30, "ortho", kind != "r2c")
+    problem = DftProblem(
+        30, batch=4, inverse=kind == "c2c", scale=scale, kind=kind, half=kind == "r2c"
+    )
+    inputs = DFT.generate(problem, 1)
+    expected = DFT.expected(problem, inputs)
+    like = {"spectrum": problem.spectrum}
+    for reference in DFT.references:
+        if reference.kind == "c" or reference.unavailable() is None:
+            prepared = prepare(reference, problem, inputs, like, 1, ol.select_device())
+            for _ in range(2):  # the first call may plan
+                prepared.run()
+                difference = DFT.compare(problem, inputs, expected, prepared.outputs())
+                assert difference.ok, reference.name
+
+
+@pytest.mark.parametrize("n", [16, 729, 1000, 1009, 1024])
+def test_error_is_at_most_twice_that_of_pocketfft(n, rng):
+    scipy_fft = pytest.importorskip("scipy.fft")
+    for _ in range(8):
+        x = random_signal(rng, (4, n))
+        right = np.fft.fft(x.astype(np.complex128))
+        assert relative(ol.fft.fft(x), right) <= 2 * relative(scipy_fft.fft(x), right)

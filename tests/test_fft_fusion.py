@@ -10,9 +10,6 @@ from fft_checks import FFT, GROUPS, check
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.plan import check_plan
-from opencl_lab.ops.fft.passes.builder import PlanBuilder
-from opencl_lab.ops.fft.passes.forms import planner_of
-from opencl_lab.ops.fft.passes.layout import BatchedLayout
 from opencl_lab.ops.fft.passes.splits import GroupLimits
 from opencl_lab.ops.fft.problem import DftProblem
 
@@ -70,30 +67,6 @@ def test_columns_share_a_launch_strip_by_strip():
     # Strips of several arrays, and columns that no strips divide, have a launch for each step.
     assert len(planned(DftProblem(8192, batch=2, inner=4096))) == 2
     assert len(planned(DftProblem(8192, inner=4099))) == 2
-
-
-def test_groups_of_both_steps_have_as_many_items():
-    unlike = 0
-    for n in (2**17, 2**19, 44100, 65536, 3**12, 300_000):
-        (launch,) = planned(DftProblem(n))
-        first, second = launch.params["STEPS"]
-        assert first.group.work_group == second.group.work_group == launch.local_size[0]
-        unlike += first.group.n != second.group.n
-    assert unlike
-
-
-def test_one_array_in_place_has_a_launch_for_each_step():
-    """The first step may read again what the second one would have written."""
-    builder = PlanBuilder(np.dtype(np.complex64))
-    builder.add("both", "in", (8192 * 512,))
-    planner = planner_of(FFT.default_config(DftProblem(8192, inner=512), GPU), GPU)
-    planner.transform(builder, BatchedLayout.columns(8192, 1, 512, "both", "both"))
-    assert len(builder.launches) == 2
-
-
-def test_a_device_without_local_memory_has_plans():
-    bare = replace(GPU, capabilities=replace(GPU.capabilities, local_memory=0))
-    assert lengths(planned(DftProblem(8, batch=10), device=bare)) == [(8,)]
 
 
 @pytest.mark.parametrize("lacking", ["forward_progress", "visible_writes"])
@@ -170,10 +143,6 @@ def test_large_convolutions_are_not_left_to_a_group():
         )
 
 
-def test_chirps_have_no_launches_of_their_own():
-    assert [len(steps) for steps in lengths(planned(DftProblem(100_003)))] == [2, 2]
-    never = planned(DftProblem(100_003), {"FUSED": "never"})
-    parts = [launch.params["STEPS"][0].convolution for launch in never]
-    assert parts == ["first", "product", None, "last"]
-    columns = planned(DftProblem(100_003, inner=3))  # five parts, as these are no rows
-    assert len(columns) > 4
+def test_a_device_without_local_memory_has_plans():
+    bare = replace(GPU, capabilities=replace(GPU.capabilities, local_memory=0))
+    assert lengths(planned(DftProblem(8, batch=10), device=bare)) == [(8,)]

@@ -75,47 +75,31 @@ def test_few_rows_are_convolved_by_all_threads():
         assert len(plan.launches) == launches, batch
 
 
-def test_lengths_with_the_same_convolution_share_a_program():
-    plans = [
-        FFT.plan(problem, FFT.default_config(problem, CPU), CPU)
-        for problem in (DftProblem(997, batch=4), DftProblem(991, batch=5))
-    ]
-    first, second = (plan.launches[0] for plan in plans)
-    assert first.params == second.params
+LENGTHS = [  # n, rows, columns, kind
+    (360, 9, 1, "c2c"), (1001, 2, 1, "c2c"), (1024, 2, 1, "c2c"),  # of many radices
+    (48, 2, 3, "c2c"), (17, 2, 21, "c2c"), (48, 2, 8, "c2c"),
+    (131, 2, 1, "c2c"), (1009, 2, 1, "c2c"),  # without a butterfly
+    *((n, rows, 1, kind) for kind in ("r2c", "c2r")
+      for n, rows in ((1, 2), (2, 1), (15, 3), (15, 1), (96, 2), (97, 3), (30, 3))),
+    (2**14, 1, 1, "c2c"), (2**17, 1, 1, "c2c"), (3**10, 1, 1, "c2c"), (5**6, 1, 1, "c2c"),
+]  # fmt: skip
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.few(9)
 @pytest.mark.parametrize("dtype", EPS)
-def test_lengths_of_many_radices(form, dtype):
-    for n, batch in ((360, 9), (1001, 2), (1024, 2))[:: 1 if dtype == "complex64" else 3]:
-        check(DftProblem(n, np.dtype(dtype), batch), FORMS[form])
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("inner", [3, 8, 21])
 @pytest.mark.parametrize("form", FORMS)
-def test_columns_instead_of_rows(form, inner):
-    for n in (48, 17):
-        check(DftProblem(n, batch=2, inner=inner, inverse=True, scale=1 / n), FORMS[form])
+@pytest.mark.parametrize(("n", "batch", "inner", "kind"), LENGTHS)
+def test_rows_and_columns_of_many_lengths(n, batch, inner, kind, form, dtype):
+    """The matrix of all tests has forms that are built in, and other lengths."""
+    inverse = kind == "c2c" and n % 4 != 0
+    config = None if n > 10_000 else FORMS[form]
+    check(DftProblem(n, np.dtype(dtype), batch, inner, inverse, 0.25, kind), config)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("n", [131, 1009])
-def test_lengths_without_a_butterfly(form, n):
-    check(DftProblem(n, batch=2, inverse=n == 131, scale=0.25), FORMS[form])
-    check(DftProblem(n, np.dtype("complex128"), inverse=n == 131), FORMS[form])  # by all threads
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("kind", ["r2c", "c2r"])
-@pytest.mark.parametrize("form", FORMS)
-def test_real_signals(form, kind):
-    """The matrix of all tests has rows of vectors, the built-in form of CPUs, of other lengths."""
-    for n, batch in ((1, 2), (2, 1), (15, 3), (15, 1), (96, 2), (97, 3))[3 * (form == "vector") :]:
-        check(DftProblem(n, batch=batch, kind=kind, scale=0.5), FORMS[form])
-    check(DftProblem(30, np.dtype("complex128"), 3, kind=kind), FORMS[form])
+@pytest.mark.full
+def test_three_steps_of_rows_and_of_columns():
+    check(DftProblem(16 * 15 * 16, batch=2), SMALL_GROUPS)
+    check(DftProblem(16 * 9 * 10, batch=2, inner=3, inverse=True), SMALL_GROUPS)
 
 
 def test_spectra_of_real_signals_up_to_the_largest_float(rng, queue):
@@ -205,31 +189,6 @@ def test_scales_of_long_rows_are_found_in_sections(form, kind, queue):
     assert (whole.work_group > 1) == (form == "local-memory") == (whole.local_memory > 0)
 
 
-CONFIGURATIONS = [
-    {"MAX_RADIX": 4},
-    {"MAX_RADIX": 16},
-    {"VECTOR_WIDTH": 4},
-    {"VECTOR_WIDTH": 2, "MAX_RADIX": 16},
-    {"SPLIT": "always", "BLOCK": 1, "VECTOR_WIDTH": 2},
-    {"SPLIT": "always", "ITEMS_PER_UNIT": 1},
-    {**GROUPS, "EXCHANGE": "interleaved"},
-    {**GROUPS, "EXCHANGE": "two-phase"},
-    {**GROUPS, "MAX_RADIX": 16, "POINTS": 16},
-    {**GROUPS, "TRANSFORMS": 1, "WG_SIZE": 1},
-    SMALL_GROUPS,
-    {**SMALL_GROUPS, "TRANSFORMS": 0, "LAST_TRANSFORMS": 2},
-    {**SMALL_GROUPS, "POINTS": 4},
-]
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("place", range(len(CONFIGURATIONS)))
-def test_configurations(place):
-    """On rows and on columns in turns."""
-    n, batch, inner = ((720, 2, 1), (240, 1, 5))[place % 2]
-    check(DftProblem(n, batch=batch, inner=inner), CONFIGURATIONS[place])
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("exchange", ["auto", "split", "two-phase"])
 def test_convolutions_in_local_memory(exchange):
@@ -243,15 +202,3 @@ def test_convolutions_in_local_memory(exchange):
         settled = FFT.configure(problem, select_device(), config)
         assert len(FFT.plan(problem, settled, select_device()).launches) == launches
         check(problem, config)
-
-
-@pytest.mark.full
-def test_three_steps_of_rows_and_of_columns():
-    check(DftProblem(16 * 15 * 16, batch=2), SMALL_GROUPS)
-    check(DftProblem(16 * 9 * 10, batch=2, inner=3, inverse=True), SMALL_GROUPS)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("n", [2**14, 2**17, 3**10, 5**6])
-def test_long_single_transforms(n):
-    check(DftProblem(n))

@@ -24,6 +24,7 @@ from gemm_checks import (
 )
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import select_device
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, INTEGER_TYPES, GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
@@ -155,47 +156,6 @@ def test_what_is_not_needed_is_not_read(form, rng, queue):
         assert not gemm(a[:, :0], b[:0], alpha=alpha, **options).any()
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("form", FORMS)
-def test_nan_reaches_exactly_its_row_and_column(form, rng, queue):
-    algorithm = form.partition(",")[0]
-    options = {"algorithm": algorithm, "config": FORMS[form], "queue": queue}
-    a, b, _ = matrices(rng, 19, 21 if algorithm != "gemv" else 3, 13)
-    a[18, 12], b[3, -1] = np.nan, np.inf
-    right = np.zeros((19, b.shape[1]), bool)
-    right[18], right[:, -1] = True, True
-    np.testing.assert_array_equal(~np.isfinite(gemm(a, b, **options)), right)
-
-
-DEVICE_VIEWS = {
-    "transposed": (lambda x: np.ascontiguousarray(x.T), lambda d: d.T),
-    "offset": (lambda x: np.pad(x, ((2, 0), (0, 0))), lambda d: d[2:]),
-    "offset-transposed": (lambda x: np.pad(x.T, ((2, 0), (0, 0))), lambda d: d[2:].T),
-    "strided": (lambda x: np.repeat(x, 2, 1), lambda d: d[:, ::2]),
-    "inside": (lambda x: np.pad(x, 1), lambda d: d[1:-1, 1:-1]),
-}
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("view", DEVICE_VIEWS)
-def test_any_layout_on_the_device(view, rng, queue):
-    store, look = DEVICE_VIEWS[view]
-    a, b, c = matrices(rng, 14, 22, 10)
-    views = [look(cl.array.to_device(queue, np.ascontiguousarray(store(x)))) for x in (a, b, c)]
-    options = {"alpha": 2, "beta": 0.5, "algorithm": "blocked", "config": SMALL["blocked"]}
-    result = gemm(views[0], views[1], c=views[2], **options)
-    assert result.queue == queue
-    assert_product(result.get(), a, b, c, 2, 0.5)
-    # The last view also receives the result, in its own layout.
-    assert gemm(views[0], views[1], c=views[2], out=views[2], **options) is views[2]
-    whole = views[2].base_data
-    raw = np.empty(whole.size // 4, np.float32)
-    cl.enqueue_copy(queue, raw, whole)
-    start = raw[views[2].offset // 4 :]
-    got = np.lib.stride_tricks.as_strided(start, views[2].shape, views[2].strides)
-    assert_product(got.copy(), a, b, c, 2, 0.5)
-
-
 def test_device_arrays_are_not_waited_for(rng, queue):
     a, b, _ = matrices(rng, 20, 20, 20)
     device_a, device_b = (cl.array.to_device(queue, x) for x in (a, b))
@@ -218,3 +178,25 @@ def test_wrong_sides_and_queues(rng, queue, own_queue):
     other = own_queue(queue.device)
     with pytest.raises(InvalidProblem, match="different contexts"):
         gemm(device_a, cl.array.to_device(other, b))
+
+
+# ------------------------------------------------------------------ one thread
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex128", "int32"])
+def test_small_calls_on_one_thread(dtype, rng, serial):
+    for shape in ((1, 1, 1), (5, 4, 3), (31, 33, 35), (1, 90, 80), (90, 2, 80)):
+        m, n, k = shape
+        a, b = (rng.integers(-9, 9, size).astype(dtype) for size in ((m, k), (k, n)))
+        found = gemm(a, b, device=serial)
+        np.testing.assert_array_equal(found, a @ b, strict=True)
+    stack = rng.integers(-9, 9, (7, 6, 6)).astype(dtype)
+    np.testing.assert_array_equal(gemm(stack, stack, device=serial), stack @ stack)
+
+
+def test_small_calls_stay_in_the_calling_thread(serial):
+    threads = select_device()
+    assert GEMM_SOLVER.side(GemmProblem(64, 64, 64), threads) is serial
+    assert GEMM_SOLVER.side(GemmProblem(1000, 1000, 1000), threads) is threads
+    assert GEMM_SOLVER.side(GemmProblem(64, 64, 64), threads, "tensor") is threads

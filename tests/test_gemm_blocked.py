@@ -150,14 +150,6 @@ def test_vectors_are_taken_for_aligned_where_they_are():
         assert ("vloada_half" in source) == ("vstorea_half" in source) == aligned
 
 
-def test_host_memory_need_not_be_aligned():
-    shared = made_device()
-    assert shared.aligns_vectors
-    assert not made_device("cpu").aligns_vectors
-    for field in ("unified_memory", "shared_pointers"):
-        assert not replace(shared, **{field: True}).aligns_vectors
-
-
 @pytest.mark.parametrize(
     ("shape", "splits"),
     [

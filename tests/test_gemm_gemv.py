@@ -176,14 +176,24 @@ EXPECTED = {
         ((4096, 9, 4096), "packed"), ((1, 1, 8192), "gemv"), ((16, 16, 8192), "direct"),
         ((64, 64, 64), "direct"), ((512, 512, 512), "packed"),
     ],
+    "one thread": [
+        ((64, 64, 64), "direct"), ((1, 100, 100), "gemv"), ((4, 64, 64), "direct"),
+        ((4, 64, 64, "turned"), "gemv"), ((100, 4, 100), "gemv"), ((100, 8, 100), "direct"),
+        ((4, 4, 4), "direct"), ((64, 64, 8192), "packed"),
+    ],
 }  # fmt: skip
+MADE = {
+    "gpu": GPU,
+    "cpu": replace(CPU, compute_units=2),
+    "one thread": replace(CPU, compute_units=1, native_vector_bytes=64),
+}
 
 
-@pytest.mark.parametrize("made", [GPU, CPU], ids=["gpu", "cpu"])
-def test_shape_decides_what_comes_first(made):
-    made = replace(made, compute_units=2) if made.kind == "cpu" else made
-    for shape, first in EXPECTED[made.kind]:
-        problem = GemmProblem(*shape)
+@pytest.mark.parametrize("name", MADE)
+def test_shape_decides_what_comes_first(name):
+    made = MADE[name]
+    for shape, first in EXPECTED[name]:
+        problem = GemmProblem(*shape[:3], trans_b=len(shape) > 3)
         given = ranking.ranked(problem, made)
         assert given[0] == first, shape
         known = list(dict.fromkeys(GEMM_SOLVER.ranked(problem, made)))

@@ -68,18 +68,6 @@ def test_blas_makes_all_that_it_does_not_lack(rng):
     assert not multiply_by_blas(empty, none).any()
 
 
-def test_other_factors_are_not_timed_again(device, monkeypatch):
-    timed = []
-    monkeypatch.setattr(dispatch, "_milliseconds", lambda multiply: timed.append(multiply) or 1.0)
-    dispatch._faster_side.cache_clear()
-    for alpha, beta in ((2, 3), (0.5, -7), (1j, 2 + 1j), (np.nan, np.inf)):
-        dispatch.faster_side(GemmProblem(9, 8, 7, np.dtype("c8"), alpha, beta), device)
-    assert len(timed) == 2
-    dispatch._faster_side.cache_clear()
-    integers = GemmProblem(9, 8, 7, np.dtype("i4"), 3, 5)
-    assert not dispatch.faster_side(integers, device).host
-
-
 @pytest.mark.parametrize("more", [{"dtype": np.dtype("f2")}, {"activation": "relu"}])
 def test_what_blas_lacks_goes_to_the_device(more, device):
     found = dispatch.faster_side(GemmProblem(9, 9, 9, **more), device)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tuning_runs import GPU
 
 from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
 from opencl_lab.lab.cli import main
@@ -17,7 +16,7 @@ from opencl_lab.lab.ops.gemm.mpi import gemm_task
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.gemm.references import array_product
 from opencl_lab.lab.reference.execute import prepare
-from opencl_lab.lab.tuning.task import TuningTask, problem_with
+from opencl_lab.lab.tuning.task import problem_with
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 
 SMALL = {"m": 21, "n": 30, "k": 200}
@@ -164,19 +163,6 @@ def test_references_solve_it_or_say_why_not(name, dtype):
         assert GEMM.compare(problem, inputs, expected, ready.outputs()).ok
 
 
-@pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_public_calls_of_all_problems(dtype, queue):
-    for options in list(cases(dtype))[1:]:
-        problem = GEMM.problem(**SMALL, **options)
-        inputs = GEMM.generate(problem, 1)
-        expected = GEMM.expected(problem, inputs)
-        usual = GEMM.calls.usual(problem, inputs)
-        options = {**usual.options, "algorithm": "naive", "queue": queue}
-        result = usual.function(*usual.arrays, **options)
-        assert GEMM.compare(problem, inputs, expected, {"result": result}).ok
-    assert GEMM.calls.ours(GemmProblem(2, 2, 2, np.dtype("c8"), conj_a=True), {}, "auto") is None
-
-
 def test_what_peers_do_not_do_they_say():
     for options, message in (
         ({"batch": 2}, "the product over MPI multiplies one pair of matrices only"),
@@ -240,14 +226,3 @@ def test_problems_are_read_again_from_json():
         assert problem_with(GEMM, json.loads(json.dumps(problem.as_dict()))) == problem
     with pytest.raises(InvalidProblem, match="alpha"):
         problem_with(GEMM, {"alpha": "1+2j", "dtype": "float32"})
-
-
-def test_configurations_are_checked_with_stacks_and_what_is_added():
-    tiled = GEMM.algorithm("tiled")
-    for dtype in ("float32", "complex64"):
-        task = TuningTask(GEMM, "tiled", GemmProblem(512, 512, 512, np.dtype(dtype)), GPU)
-        checked = task.check_problems
-        assert any(problem.stacks and problem.bias for problem in checked)
-        assert any(problem.beta for problem in checked)
-        assert any(problem.activation for problem in checked) == (dtype == "float32")
-        assert all(tiled.supports(problem, GPU) is None for problem in checked)

@@ -9,10 +9,9 @@ import pytest
 from gemm_checks import SMALL, check, made_device, skip_untaken
 
 from opencl_lab.core.plan import check_plan
-from opencl_lab.core.space import Config
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.ops.gemm.packed.default import built_in
-from opencl_lab.ops.gemm.packed.tiles import Form, Pieces, Tasks
+from opencl_lab.ops.gemm.packed.tiles import Form
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 
 PACKED = GEMM.algorithm("packed")
@@ -69,38 +68,6 @@ def test_built_in_configurations(units, vector_bytes):
                 assert -(-tiles // units) * units <= 1.4 * tiles
 
 
-@pytest.mark.parametrize("units", [1, 2, 16, 100])
-@pytest.mark.parametrize("shape", [(1000,) * 3, (2048,) * 3, (130, 5000, 70), (5000, 33, 800)])
-def test_tiles_cover_the_rows_once_and_the_last_are_lower(shape, units):
-    problem = GemmProblem(*shape)
-    form = replace(built_in(problem, cpu(units)), panels_tile_m=4, splits=1).fitted()
-    tasks = Tasks.of(form, units)
-    tops = [form.tile_m * t for t in range(tasks.down)]
-    tops += [form.tile_m * tasks.down + tasks.tail_m * t for t in range(tasks.tail_down)]
-    heights = np.diff([*tops, problem.m])
-    assert (heights > 0).all()
-    assert heights[: tasks.down].max(initial=0) <= form.tile_m
-    assert heights[tasks.down :].max(initial=0) <= tasks.tail_m
-    assert tasks.number == len(tops) * form.tiles_n
-    assert bool(tasks.tail_down) == (form.tiles_m * form.tiles_n > units)
-    pieces = Pieces.of(form)
-    strips = -(-problem.n // pieces.columns)
-    assert pieces.columns % form.panel == 0
-    assert pieces.number == strips * -(-problem.k // 64)
-
-
-def test_every_item_has_its_own_counter_in_each_phase():
-    problem = GemmProblem(1000, 1000, 1000)
-    for seen, spans in ((True, [(0, 3)]), (False, [(0, 1), (1, 3)])):
-        device = cpu(16, visible_writes=seen)
-        config = PACKED.configure(problem, device).replace(PACK_B="ahead")
-        plan = PACKED.plan(problem, config, device)
-        assert plan.by_name["counters"].shape == (3 * 17 + 1,)
-        between = [(launch.arguments["from"], launch.arguments["to"]) for launch in plan.launches]
-        assert between == spans
-        assert {launch.global_size for launch in plan.launches} == {(16,)}
-
-
 def test_indices_of_large_products_do_not_wrap(device):
     """Panels hold four real numbers for a complex one, and slices of k as many sums as results."""
 
@@ -132,10 +99,3 @@ def test_halves_in_whole_blocks_of_many_sums(changes, config, queue, rng):
     """LLVM crashed on these where all vectors of a block were converted one after the other."""
     problem = GemmProblem(33, 70, 30, np.dtype("float16"), **changes)
     check(rng, problem, "packed", config, queue)
-
-
-def test_panels_that_no_index_reaches_are_not_packed_ahead():
-    """Of 17 columns and panels of 64, B takes four times its memory, past what 32 bits index."""
-    wide = {**PLAIN, "VECTORS": 4, "VECTOR_WIDTH": 16, "PACK_B": "ahead"}
-    for k, packed in ((1 << 25, "ahead"), (1 << 26, "panel"), (1 << 27, "ahead")):
-        assert Form.of(GemmProblem(16, 17, k), Config(wide)).pack_b == packed

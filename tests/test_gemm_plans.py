@@ -110,21 +110,6 @@ def test_what_an_algorithm_does_not_do_is_said(algorithm, problem, made, reason)
         GEMM.choose(problem, made, algorithm)
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "config"),
-    [
-        ("direct", {"ROWS": 14, "VECTORS": 4}),
-        ("gemv", {"VECTOR": 16, "ROWS": 8, "UNROLL": 8}),
-        ("packed", {"ROWS": 14, "VECTORS": 4}),
-        ("blocked", {"WORK_M": 32, "WORK_N": 16}),
-    ],
-)
-def test_what_does_not_stay_in_registers_is_refused(algorithm, config):
-    made = GPU if algorithm == "blocked" else CPU
-    with pytest.raises(InvalidConfig, match="registers"):
-        GEMM.algorithm(algorithm).configure(GemmProblem(1, 9, 9), made, config)
-
-
 def test_plan_chooses_the_width_of_indices():
     blocked = GEMM.algorithm("blocked")
     for shape, index in (((46_340,) * 3, "uint"), ((46_341,) * 3, "ulong")):
@@ -147,54 +132,3 @@ def test_64_bit_indices_give_the_same_result(algorithm, rng, queue, device, monk
         a, b, beta=1, c=c, trans_b=True, algorithm=algorithm, config=SMALL[algorithm], queue=queue
     )
     assert_product(result, a, b.T, c, 1, 1)
-
-
-BROKEN = {
-    "naive": [{"WG_M": 0}, {"WG_N": -1}],
-    "tiled": [{"TILE": 0}, {"UNROLL": 0}, {"LOCAL_PAD": -1}, {"UNROLL": 3}],
-    "gemv": [
-        *({name: 0} for name in ("LANES", "PIECES", "ROWS", "UNROLL", "BLOCK", "STEP_K", "SPLITS")),
-        {"VECTOR": 3},
-        {"VECTOR": 16, "ROWS": 8, "UNROLL": 4},
-    ],
-    "blocked": [
-        *({name: 0} for name in ("WORK_M", "WORK_N", "WG_M", "WG_N", "TILE_K")),
-        {"SWIZZLE": 0},
-        {"SPLITS": 0},
-        {"BUFFERS": 3},
-        {"LOCAL_PAD": -1},
-        {"WG_N": 5},
-        {"WG_M": 5},
-        {"WORK_M": 16, "WORK_N": 32},
-        {"WORK_M": 16, "TILE_K": 16},
-    ],
-    "direct": [
-        *({name: 0} for name in ("ROWS", "VECTORS")),
-        {"VECTOR_WIDTH": 3},
-        {"ROWS": 12, "VECTORS": 3},
-    ],
-    "packed": [
-        *({name: 0} for name in ("ROWS", "VECTORS", "PANELS_M", "PANELS_N", "TILE_K", "UNROLL")),
-        {"PRODUCTS": 0},
-        {"SPLITS": 0},
-        {"VECTOR_WIDTH": 3},
-        {"UNROLL": 3},
-        {"PACK_B": "here"},
-        {"ROWS": 12, "VECTORS": 3},
-        {"ROWS": 16, "TILE_K": 64, "UNROLL": 32},
-        {"SPLITS": 2, "PRODUCTS": 2},
-    ],
-}
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_constraint_can_be_broken_and_says_why(name):
-    algorithm = GEMM.algorithm(name)
-    default = algorithm.default_config(GemmProblem(500, 500, 500), DEVICES[0])
-    whole = default.replace(**SMALL[name])
-    assert algorithm.space.violation(default) is None
-    assert algorithm.space.violation(whole) is None
-    seen = [algorithm.space.violation(whole.replace(**changes)) for changes in BROKEN[name]]
-    assert set(seen) == {constraint.reason for constraint in algorithm.space.constraints}
-    with pytest.raises(InvalidConfig, match="must be positive"):
-        algorithm.space.check({algorithm.space.names[0]: 0}, default)

@@ -20,6 +20,7 @@ def floats(*shape):
 
 DOUBLES = {"a": np.ones((2, 3)), "b": np.ones((3, 4))}
 COMPLEX = dict.fromkeys("ab", np.ones((2, 2), np.complex64))
+INTEGERS = dict.fromkeys("ab", np.ones((2, 2), np.int32))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,10 @@ COMPLEX = dict.fromkeys("ab", np.ones((2, 2), np.complex64))
         ({**COMPLEX, "alpha": "1j"}, "alpha must be a number, not '1j'"),
         ({**COMPLEX, "beta": [1j, 2], "c": COMPLEX["a"]}, "beta must be a number, not"),
         ({**COMPLEX, "bias": floats(2)}, "a is complex64, b is complex64, bias is float32"),
+        ({**INTEGERS, "activation": "relu"}, "for floating-point numbers only"),
+        ({**INTEGERS, "alpha": 0.5}, "alpha must be a whole number for int32, not 0.5"),
+        ({**INTEGERS, "beta": np.inf, "c": INTEGERS["a"]}, "beta must be a whole number"),
+        ({**INTEGERS, "alpha": 1j}, "alpha must be a real number, not 1j"),
     ],
 )
 def test_invalid_problems(change, message, queue):
@@ -103,43 +108,3 @@ def test_scalars_beyond_the_dtype_are_infinities_or_zeros(queue):
     wide = a.astype(np.float64)
     np.testing.assert_array_equal(gemm(wide, wide, alpha=1e40, **how), np.full((6, 6), 8e40))
     assert GemmProblem(1, 1, 1, alpha=0.1).alpha == 0.1  # others stay as they were given
-
-
-def test_invalid_problem_records():
-    with pytest.raises(InvalidProblem, match="n must not be negative, not -2"):
-        GemmProblem(1, -2, 3)
-    with pytest.raises(InvalidProblem, match=r"dtype bool; supported: float16, float32"):
-        GemmProblem(1, 2, 3, np.dtype("bool"))
-    for change, message in (
-        (
-            {"dtype": np.dtype("float32"), "bias": "both"},
-            "no bias 'both' for gemm; there is: row, column",
-        ),
-        (
-            {
-                "dtype": np.dtype("float32"),
-                "batch": 5,
-                "stacks": ((2, True, True), (2, True, True)),
-            },
-            "do not hold 5 products",
-        ),
-        ({"alpha": 0.5}, "alpha must be a whole number for int32, not 0.5"),
-        ({"beta": np.inf}, "beta must be a whole number for int32, not inf"),
-        ({"alpha": 1j}, "alpha must be a real number for int32"),
-        ({"activation": "relu"}, "for floating-point numbers only"),
-    ):
-        with pytest.raises(InvalidProblem, match=message):
-            GemmProblem(1, 2, 3, **{"dtype": np.dtype("int32"), **change})
-    with pytest.raises(InvalidProblem, match="a is int64, b is int64; convert"):  # in the lab
-        GEMM.problem_of({"a": np.ones((2, 2), int), "b": np.ones((2, 2), int)})
-
-
-def test_work_counts_what_is_needed():
-    assert GemmProblem(2, 3, 5).work.flops == 60
-    assert GemmProblem(2, 3, 5).work.bytes == 4 * (10 + 15 + 6)
-    assert GemmProblem(2, 3, 5, beta=1.0).work.bytes == 4 * (10 + 15 + 12)
-    assert GemmProblem(2, 3, 5, alpha=0.0).work.flops == 0
-    assert GemmProblem(0, 3, 5).work.bytes == 0
-
-
-# ------------------------------------------------------------------ comparing and references

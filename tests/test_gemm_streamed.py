@@ -137,36 +137,6 @@ def test_stacks_go_in_parts(stacks, share, seen, limit, rng):
     assert (seen[0] == 0) == (share < 0.1) and (len(seen) > 1) == (share < 0.1)
 
 
-def covered(found):
-    """Return how often each element of the result is made, after a check of all steps."""
-    times = np.zeros((found.problem.m, found.problem.n), int)
-    sums = 0
-    for step in found.iterations():
-        rows, columns = step.inputs["a"].bounds[0], step.inputs["b"].bounds[1]
-        begin, end = step.inputs["a"].bounds[1]
-        assert (begin, end) == step.inputs["b"].bounds[0] and begin == sums * bool(step.continues)
-        assert step.problem.k == end - begin and step.problem.beta == bool(step.continues)
-        sums = end
-        if step.result is not None:
-            assert end == found.problem.k and step.result.bounds == (rows, columns)
-            times[slice(*rows), slice(*columns)] += 1
-    return times
-
-
-@pytest.mark.parametrize("kept", ["ab", "a", "b", ""])
-@pytest.mark.parametrize("shape", [(5, 3), (2, 7), (4, 4), (1, 6)])
-def test_every_element_is_made(kept, shape):
-    m, n = 10 * shape[0] - 3, 10 * shape[1] - 4
-    problem = GemmProblem(m, n, 50)
-    slots = {"ab": shape, "a": (min(2, shape[0]), 2), "b": (2, min(3, shape[1])), "": (2, 2)}[kept]
-    found = Panels(problem, min(10, m), min(10, n), 50 if kept else 20, kept, *slots)
-    times = covered(found)
-    assert times.min() == 1 and times.max() <= 4 and (times > 1).sum() <= 3 * n + 4 * m
-    plan = streamed.schedule(tuple(found.iterations()), found.slots)
-    sent = sum(math.prod(end - begin for begin, end in item.tile.bounds) for item in plan.uploads)
-    assert 4 * sent <= found.sent
-
-
 def gpu_of(device):
     """A GPU with much memory, whatever was seen of the device."""
     return replace(
@@ -193,12 +163,6 @@ def test_tiles_of_a_gpu(shape, share, device):
     if share == 2:
         assert found.kept == "ab" and found.counts == (4, 4, 1)
         assert [found.part().m, found.part().n] == [4096, 4096]
-
-
-def test_a_small_product_and_one_that_does_not_pay_is_made_at_once(device):
-    gpu = gpu_of(device)
-    for shape in ((1000, 1000, 1000), (1, 20000, 20000)):
-        assert panels_of(GemmProblem(*shape), gpu, "naive", None, gpu.global_memory) is None
 
 
 def test_a_comparison_says_how_it_is_made(limit, seen):

@@ -109,19 +109,6 @@ def test_other_matrices_are_packed(kind, sizes, gpu):
         ALGORITHM.plan(problem, config.replace(PACK=0), gpu)
 
 
-@pytest.mark.parametrize("element", ["half", "float", "double"])
-@pytest.mark.parametrize("units", ["warp", "warpgroup"])
-def test_probes_of_matrix_units_render(units, element):
-    """The doctor's kernels use the same building blocks."""
-    for name in ("matrix_units", "peak_matrix"):
-        if (element == "half" and name == "matrix_units") or (units, element) == (
-            "warpgroup", "double",
-        ):  # fmt: skip
-            continue
-        text = render(f"doctor/{name}.cl.mako", {"UNITS": units, "TYPE": element}).text
-        assert ("wgmma.mma_async" in text) == (units == "warpgroup")
-
-
 @pytest.mark.parametrize(
     ("shape", "dtype", "gpu", "pays"),
     [
@@ -192,16 +179,6 @@ def test_larger_products_take_larger_tiles():
 )  # fmt: skip
 def test_what_is_refused_in_words(problem, gpu, reason):
     assert reason in ALGORITHM.supports(problem, gpu)
-
-
-def test_warpgroups_are_refused_where_the_device_or_the_type_has_none():
-    config = ALGORITHM.default_config(problem_of(KINDS[0]), HOPPER)
-    for problem, device in ((problem_of(KINDS[0]), AMPERE), (problem_of(KINDS[3]), HOPPER)):
-        with pytest.raises(InvalidConfig, match="warpgroups multiply no matrices of float"):
-            ALGORITHM.plan(problem, config, device)
-    config = ALGORITHM.default_config(problem_of(KINDS[3]), HOPPER).replace(SUM_STEPS=2)
-    with pytest.raises(InvalidConfig, match="SUM_STEPS must be 0"):
-        ALGORITHM.plan(problem_of(KINDS[3]), config, HOPPER)
 
 
 def test_empty_sums_pack_nothing():

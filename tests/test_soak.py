@@ -3,6 +3,7 @@
 import re
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -113,14 +114,29 @@ def test_functions_without_trials_are_drawn(monkeypatch, device):
     assert len({task.call.func for task in tasks}) == len(tool.COSINE) + 2
 
 
-@pytest.mark.full
+@pytest.mark.few(10)
+@pytest.mark.parametrize("seed", range(24))
 @pytest.mark.parametrize("trials", tool.DRAWN, ids=lambda trials: trials.solver.name)
-def test_each_operation_is_right_in_each_way(device, trials):
+def test_each_operation_is_right_in_each_way(device, trials, seed):
+    """Random problems, types, options and layouts, by each algorithm in turns."""
     queues = [device.queue()] * 2
-    for seed in range(12):
-        d = Drawer(device, np.random.default_rng(seed))
-        trial, way = trials.draw(d), tool.Way(d)
-        assert not tool.perform(trial, way, queues, np.random.default_rng(seed)), f"{trial} {way}"
+    d = Drawer(device, np.random.default_rng(seed))
+    trial, way = trials.draw(d), tool.Way(d)
+    names = [name for name in trials.solver.registry if trials.how(name)]
+    for name in (*names[seed % max(len(names), 1) :], *names, "auto"):
+        how = {} if trials.only else {"algorithm": name}
+        task = partial(_asked, trial.task, how)
+        try:
+            wrong = tool.perform(replace(trial, task=task), way, queues, np.random.default_rng(1))
+        except ol.InvalidConfig:  # the algorithm is not for this problem
+            continue
+        assert not wrong, f"{trial} {way} {how}"
+        return
+
+
+def _asked(task, how, rng):
+    made = task(rng)
+    return made._replace(call=partial(made.call, **how))
 
 
 def test_the_command_counts_and_fails_for_a_fault(monkeypatch, capsys):

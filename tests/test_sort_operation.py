@@ -16,14 +16,6 @@ from opencl_lab.ops.sort.problem import SortProblem
 # -------------------------------------------------------------- the operation
 
 
-def test_work_counts_every_byte_once():
-    int32 = np.dtype(np.int32)
-    assert SortProblem(10, int32).work.bytes == 2 * 10 * 4
-    assert SortProblem(10, int32, rows=3).work.bytes == 3 * 2 * 10 * 4
-    assert SortProblem(10, int32, indices=True).work.bytes == 10 * (4 + 8)
-    assert SortProblem(10, int32, value_bytes=16).work.bytes == 2 * 10 * (4 + 16)
-
-
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
 def test_generated_keys_have_the_order_they_claim(order, dtype):
@@ -92,9 +84,6 @@ def test_values_and_indices_can_be_tuned(form, descending, queue):
     assert found.keys() == right.keys() and SORT.compare(problem, inputs, right, found).ok
     wrong = {**found, "sorted_values": np.roll(found["sorted_values"], 1, axis=1)}
     assert not SORT.compare(problem, inputs, right, wrong).ok
-
-
-# ---------------------------------------------------------------- properties
 
 
 # ---------------------------------------------------- results found right or wrong in parts

@@ -13,64 +13,30 @@ from planted import limited_group
 import opencl_lab as ol
 from opencl_lab.core import memory
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.engine.request import Point, Request, check_point
-from opencl_lab.lab.ops.sort.operation import SORT
-from opencl_lab.ops.sort import out_of_core, part_sizes
+from opencl_lab.ops.sort import part_sizes
 from opencl_lab.ops.sort.codes import codes, last_key
 from opencl_lab.ops.sort.multiway_split import Samples
 from opencl_lab.ops.sort.out_of_core import sort_array
 from opencl_lab.ops.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.ops.sort.trials import awkward_keys, order_of
 from opencl_lab.runtime import streams
 from opencl_lab.runtime.session import session_of
 
-PART = 5_000  # keys, of which there is one program for each dtype
 
-
-def awkward_keys(rng, dtype, n):
-    dtype = np.dtype(dtype)
-    if dtype.kind == "f":
-        keys = rng.standard_normal(n).astype(dtype)
-        keys[rng.integers(0, n, n // 5)] = rng.choice([np.nan, 0.0, -0.0, np.inf, -np.inf], n // 5)
-        return keys
-    if dtype.kind == "b":
-        return rng.integers(0, 2, n, np.bool_)
-    if dtype.kind == "M":
-        return rng.choice(np.array([-(2**63), 1 - 2**63, -1, 2**63 - 1]), n).view(dtype)
-    limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, n, dtype, endpoint=True)
-
-
-def in_order(keys, descending=False):
-    """Return keys in NumPy's stable order, or in the reverse one, equal keys as they were."""
-    return np.take_along_axis(keys, np.argsort(codes(keys, descending), -1, "stable"), -1)
+def ordered(keys, descending=False):
+    return keys[order_of(keys, descending)]
 
 
 def same_bits(one, other):
     return one.dtype == other.dtype and one.tobytes() == other.tobytes()
 
 
-@pytest.fixture
-def small_parts(monkeypatch):
-    """Let every host array be sorted in parts of at most so many keys of a row, or rows."""
-
-    def parted(problem, device, algorithm="auto", config=None, *, limit=None):
-        runs = -(-problem.n // PART)
-        part = replace(problem, rows=1, n=-(-problem.n // runs))
-        if runs == 1:
-            part = replace(problem, rows=min(problem.rows, max(PART // max(problem.n, 1), 1)))
-        chosen = part_sizes._configured(part, device, algorithm, config)
-        return part_sizes.Parts(problem, part, *chosen)
-
-    monkeypatch.setattr(out_of_core, "parts_of", parted)
-    monkeypatch.setattr("opencl_lab.ops.sort.part_sizes.needs_parts", lambda *given: True)
-
-
 @pytest.mark.parametrize("dtype", (*KEY_TYPES, "M8[s]"))
 def test_codes_are_in_the_order_of_numpy(dtype, rng):
     keys = awkward_keys(rng, dtype, 3_000)
     right = np.sort(keys, kind="stable")
-    assert same_bits(in_order(keys), right)
+    assert same_bits(ordered(keys), right)
     found = codes(right).astype(np.uint64)
     same = (right[1:] == right[:-1]) | ((right[1:] != right[1:]) & (right[:-1] != right[:-1]))
     np.testing.assert_array_equal(found[1:] == found[:-1], same)
@@ -93,7 +59,7 @@ def test_runs_are_cut_exactly(lengths, kind, descending, rng):
         "reversed-apart": lambda: np.arange(total, dtype=np.int32)[::-1].copy(),
     }[kind]()
     edges = np.cumsum((0, *lengths))
-    runs = [in_order(keys[a:b], descending) for a, b in pairwise(edges)]
+    runs = [ordered(keys[a:b], descending) for a, b in pairwise(edges)]
     samples = Samples(lengths, keys.dtype, descending)
     read = []
     for index, run in enumerate(runs):
@@ -115,9 +81,17 @@ def test_runs_are_cut_exactly(lengths, kind, descending, rng):
         assert sum(read) <= 4 * len(lengths) * samples.step
 
 
+@pytest.fixture
+def small_parts(device, monkeypatch):
+    """Let 30,000 keys be more than fit the device."""
+    monkeypatch.setenv(streams.LIMIT, "400e3")
+    assert parts_of(SortProblem(30_001, np.dtype(np.int32)), device).runs == 4
+
+
+@pytest.mark.few(3)
 @pytest.mark.parametrize("order", ["equal", "sorted", "reversed", "one-odd", "two"])
-def test_skewed_keys(order, small_parts, rng, monkeypatch):
-    n, pieces = 6 * PART + 1, []
+def test_skewed_keys(order, small_parts, rng):
+    n = 30_001
     keys = {
         "equal": lambda: np.full(n, -5, np.int32),
         "sorted": lambda: np.arange(n, dtype=np.int32),
@@ -125,39 +99,30 @@ def test_skewed_keys(order, small_parts, rng, monkeypatch):
         "one-odd": lambda: np.append(np.full(n - 1, 2**31 - 1), -(2**31)).astype(np.int32),
         "two": lambda: rng.integers(0, 2, n).astype(np.int32),
     }[order]()
-    make = out_of_core._Piece.write_to
-
-    def write_to(piece, target, begin):
-        pieces.append(piece.nbytes // 4)
-        return make(piece, target, begin)
-
-    monkeypatch.setattr(out_of_core._Piece, "write_to", write_to)
     assert same_bits(ol.sort(keys), np.sort(keys))
-    assert len(pieces) == 14 and sum(pieces) == 2 * n and max(pieces) <= PART
 
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("shape", "options"),
     [
-        ((701, 37), {}),
-        ((37, 701), {"axis": 0}),
-        ((3, PART + 7), {"descending": True}),
-        ((2, 3, 999), {"axis": 1}),
+        ((3_000, 37), {}),
+        ((37, 3_000), {"axis": 0}),
+        ((3, 30_007), {"descending": True}),
+        ((2, 60, 999), {"axis": 1}),
         ((40, 999), {"axis": None}),
     ],
 )
 def test_rows(shape, options, small_parts, rng):
     keys = rng.integers(-99, 99, shape, np.int32)
-    axis = options.get("axis", -1)
-    right = np.sort(keys, axis=axis)
+    right = np.sort(keys, axis=options.get("axis", -1))
     if options.get("descending"):
         right = right[:, ::-1]
     assert same_bits(ol.sort(keys, **options), np.ascontiguousarray(right))
 
 
 def test_out_and_other_byte_orders(small_parts, rng):
-    keys = rng.integers(-99, 99, 3 * PART, np.int32)
+    keys = rng.integers(-99, 99, 30_001, np.int32)
     right, out = np.sort(keys), np.empty_like(keys)
     assert ol.sort(keys, out=out) is out
     np.testing.assert_array_equal(out, right)
@@ -165,6 +130,18 @@ def test_out_and_other_byte_orders(small_parts, rng):
     assert same_bits(ol.sort(swapped), right.astype(">i4"))
     assert ol.sort(keys, out=keys) is keys
     np.testing.assert_array_equal(keys, right)
+
+
+def test_a_recorded_call_heeds_the_limit(monkeypatch, rng):
+    keys = rng.integers(-99, 99, 30_001, np.int32)
+    for limit in ("1G", "400e3", "1G", "100e3"):
+        monkeypatch.setenv(streams.LIMIT, limit)
+        for _ in range(2):
+            if limit == "100e3":
+                with pytest.raises(InvalidProblem, match="too few to sort"):
+                    ol.sort(keys)
+            else:
+                np.testing.assert_array_equal(ol.sort(keys), np.sort(keys))
 
 
 def refuse(*args, **more):
@@ -188,27 +165,6 @@ def test_a_device_with_memory_of_its_own(device, pinned, own_queue, rng, monkeyp
     np.testing.assert_array_equal(result, np.sort(keys))
 
 
-@pytest.mark.full
-def test_the_limit_of_the_environment(device, monkeypatch, rng):
-    keys = rng.integers(-99, 99, 700_000, np.int32)
-    problem = SortProblem(keys.size, keys.dtype)
-    calls = []
-    monkeypatch.setattr(
-        "opencl_lab.ops.sort.out_of_core.sort_array",
-        lambda *given, **how: calls.append(given) or sort_array(*given, **how),
-    )
-    assert not needs_parts(problem, device)
-    ol.sort(keys)
-    assert not calls
-    monkeypatch.setenv("OCLAB_DEVICE_BYTES", "6e6")  # the call was recorded without it
-    for _ in range(2):  # and this one must not be
-        np.testing.assert_array_equal(ol.sort(keys), np.sort(keys))
-    assert len(calls) == 2 and parts_of(problem, device).runs > 1
-    monkeypatch.delenv("OCLAB_DEVICE_BYTES")
-    ol.sort(keys)
-    assert len(calls) == 2
-
-
 def test_a_comparison_says_into_how_many_parts_it_went(device, monkeypatch):
     options = {"against": "none", "repeats": 1, "device": device.spec, "algorithms": "radix"}
     monkeypatch.setenv(streams.LIMIT, "1M")
@@ -219,17 +175,6 @@ def test_a_comparison_says_into_how_many_parts_it_went(device, monkeypatch):
     assert row.as_row()["note"] == row.note
     (row,) = ol.compare("sort", n=1000, **options)
     assert row.ok and "runs of" not in row.note
-
-
-def test_what_no_device_could_take_at_once_is_compared_in_parts(device):
-    problem = SortProblem(600_000, np.dtype(np.int32))
-    small = replace(device, max_allocation=1 << 20)
-    request = Request(against="none")
-    assert [name for name, *_ in check_point(Point(SORT, problem, dict, request), small).runs] == [
-        "radix"
-    ]
-    with pytest.raises(InvalidProblem, match="MiB"):
-        check_point(Point(SORT, problem, dict, replace(request, resident=True)), small)
 
 
 @pytest.mark.parametrize("unified", [True, False])
@@ -247,24 +192,11 @@ def test_parts_keep_to_the_limit(device, shape, limit, unified):
     assert parts.nbytes * 30 > min(limit, 4 << 28) or parts.nbytes >= part_sizes.SHORT / 2
 
 
-def test_arrays_beyond_one_allocation_are_parted(device):
-    small = replace(device, max_allocation=1 << 20)
-    problem = SortProblem(1 << 19, np.dtype(np.int32))
-    assert needs_parts(problem, small) and not needs_parts(problem, device)
-    assert parts_of(problem, small).nbytes <= 1 << 20
-
-
 def test_too_little_memory_is_one_sentence(device):
     problem = SortProblem(10**9, np.dtype(np.int64))
     for limit in (1e3, 4e6):
         with pytest.raises(InvalidProblem, match="too few to sort 1,000,000,000 int64 keys"):
             parts_of(problem, device, limit=limit)
-
-
-def test_units_of_the_limit(device, monkeypatch):
-    for text, limit in (("", device.global_memory), ("64M", 2**26), ("1.5e6", 1.5e6)):
-        monkeypatch.setenv("OCLAB_DEVICE_BYTES", text)
-        assert streams.memory_limit(device) == limit
 
 
 @pytest.mark.parametrize("text", ["nan", "0", "-5", "64 MX", "inf"])

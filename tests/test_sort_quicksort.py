@@ -10,9 +10,10 @@ from radix_checks import GPU
 from sort_checks import bits, stable_order
 
 import opencl_lab as ol
-from opencl_lab.core.plan import check_plan
+from opencl_lab.lab.ops.keys import ORDERS, random_keys
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
+from opencl_lab.ops.sort.trials import awkward_keys
 
 INT32, INT64, FLOAT32 = (np.dtype(name) for name in ("int32", "int64", "float32"))
 ALONE = replace(GPU, kind="cpu", compute_units=1, native_vector_bytes=64)
@@ -20,21 +21,11 @@ LENGTHS = (1, 2, 17, 255, 256, 257, 1024, 1025, 5000)
 
 
 def keys_of(rng, shape, dtype):
-    """Return random bits, special floats among them, and several kinds of skewed keys."""
-    dtype = np.dtype(dtype)
-    n = shape[-1]
-    random = np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
-    yield random
-    if dtype.kind == "f":
-        special = np.array([np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0], dtype)
-        yield rng.choice(special, shape)
-        yield np.where(rng.random(shape) < 0.3, rng.choice(special, shape), random)
-    yield np.full(shape, 3, dtype)
-    yield rng.integers(0, 4, shape).astype(dtype)
-    yield np.where(rng.random(shape) < 0.9, dtype.type(7), random)
-    yield np.broadcast_to(np.arange(n), shape).astype(dtype)
-    yield np.broadcast_to(np.arange(n)[::-1], shape).astype(dtype)
-    yield np.broadcast_to(np.minimum(np.arange(n), n - np.arange(n)), shape).astype(dtype)
+    """Return random bits, special floats among them, few keys, and keys in each order."""
+    yield awkward_keys(rng, dtype, shape)
+    yield rng.choice(awkward_keys(rng, dtype, 20), shape)
+    for order in ORDERS:
+        yield random_keys(shape if len(shape) > 1 else (1, *shape), np.dtype(dtype), order, rng)
 
 
 def check(keys, device, descending=False):
@@ -78,19 +69,6 @@ def test_values(serial, rng):
         for given, result in zip((keys, values), found, strict=True):
             expected = np.take_along_axis(given, order, -1)
             assert result.tobytes() == expected.tobytes()
-
-
-def test_a_plan_is_one_launch_of_one_item():
-    for problem in (
-        SortProblem(10_000, INT32),
-        SortProblem(5000, INT32, rows=30, indices=True),
-        SortProblem(64, FLOAT32, rows=100, value_bytes=16),
-    ):
-        plan = SORT_SOLVER.plan(problem, ALONE)
-        check_plan(plan, ALONE)
-        (launch,) = plan.launches
-        assert (launch.kernel, launch.global_size) == ("quicksort_cpu", (1,))
-        assert not plan.with_role("zeros")  # nothing is claimed
 
 
 def test_where_it_does_not_serve():

@@ -1,17 +1,18 @@
 """The cases of `race_search.py`: small problems of each kernel that has barriers or counters.
 
-Sizes are awkward: one more or less than tiles, primes, fewer elements than items, and a single one.
-Data and right results are those of the matrix of tests.
+Sizes are so small that a simulator runs them: one more or less than tiles, primes, fewer elements
+than items, and a single one. Data are those of the operations' trials, and where an operation has
+the problem, so are right results.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,8 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from matrix import Case, sorting
 
 __all__ = ["CASES", "LOWERED", "Race"]
+
+Made: TypeAlias = Callable[[np.random.Generator], tuple[Any, dict[str, Any], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,9 @@ class Race:
         Operation, algorithm, and the kind of device that it is for; or the place of an algorithm.
         Copies have none.
     config : dict
-    case : Case
-        The problem and its data.
+    case : Case or callable
+        The problem and its data; or, if no operation has it, ``case(rng)`` gives a problem, its
+        inputs, and the expected outputs.
     short : bool
         Whether it belongs to the short run.
     seen : dict
@@ -50,7 +54,7 @@ class Race:
 
     algorithm: str
     config: dict[str, Any]
-    case: Case
+    case: Case | Made
     short: bool = False
     seen: Mapping[str, Any] | None = None
     units: int = 0
@@ -72,7 +76,10 @@ class Race:
             operation = operations()[name]
             found = operation.algorithm(algorithm).on(kind)
             device = replace(device, kind=kind)
-        problem, inputs, expected = self.case.make(operation, 1)
+        if isinstance(self.case, Case):
+            problem, inputs, expected = self.case.make(operation, 1)
+        else:
+            problem, inputs, expected = self.case(np.random.default_rng(1))
         if hasattr(problem, "plan"):
             return problem.plan(), inputs, expected
         if operation is None:
@@ -87,11 +94,13 @@ class Race:
 # ------------------------------------------------------------- problems that no command has
 
 
-def _merged(lengths: list[int], dtype: str, values: bool = False) -> Case:
-    def build(rng: Any) -> Any:
+def _merged(lengths: list[int], dtype: str, values: bool = False) -> Made:
+    def make(rng: Any) -> Any:
         from opencl_lab.ops.sort.merge_runs import RunsProblem
+        from opencl_lab.ops.sort.trials import awkward_keys
 
-        runs = [np.sort(rng.integers(-40, 40, n).astype(dtype)) for n in lengths]
+        few = awkward_keys(rng, dtype, 80)
+        runs = [np.sort(rng.choice(few, n)) for n in lengths]
         keys, ends = np.concatenate(runs), np.cumsum(lengths)
         order = np.argsort(keys, kind="stable")
         arrays, expected = {"keys": keys[None], "ends": ends}, {"sorted": keys[order][None]}
@@ -101,24 +110,24 @@ def _merged(lengths: list[int], dtype: str, values: bool = False) -> Case:
         width, count = 4 if values else 0, len(lengths)
         return RunsProblem(keys.size, keys.dtype, value_bytes=width, runs=count), arrays, expected
 
-    return Case("runs", build=build)
+    return make
 
 
-def _chosen(n: int, k: int, rows: int = 1) -> Case:
-    def build(rng: Any) -> Any:
+def _chosen(n: int, k: int, rows: int = 1) -> Made:
+    def make(rng: Any) -> Any:
         from opencl_lab.ops.select.problem import TopkProblem
+        from opencl_lab.ops.sort.trials import order_of
 
         keys = rng.integers(0, 300, (rows, n)).astype(np.int16)
-        order = np.argsort(-keys, axis=-1, kind="stable")[:, :k]
-        places = np.sort(order, axis=-1)  # selected ones come in the order of the row
+        places = np.sort(order_of(keys, descending=True)[:, :k], axis=-1)  # in those of the row
         expected = {"values": np.take_along_axis(keys, places, -1), "places": places}
         return TopkProblem(n, k, keys.dtype, rows), {"keys": keys}, expected
 
-    return Case("topk", build=build)
+    return make
 
 
-def _distinct(n: int) -> Case:
-    def build(rng: Any) -> Any:
+def _distinct(n: int) -> Made:
+    def make(rng: Any) -> Any:
         from opencl_lab.ops.select.problem import UniqueProblem
 
         keys = rng.integers(0, n // 3, n).astype(np.int32)
@@ -128,25 +137,19 @@ def _distinct(n: int) -> Case:
         problem = UniqueProblem(n, keys.dtype, True, True, True)
         return problem, {"keys": keys[order], "order": order}, results
 
-    return Case("unique", build=build)
+    return make
 
 
 def _columns(n: int, inner: int) -> Case:
-    def build(rng: Any) -> Any:
-        from opencl_lab.lab.registry import get_operation
+    from opencl_lab.ops.fft.problem import DftProblem
 
-        operation = get_operation("dft")
-        problem = replace(operation.problem(n=n), inner=inner)
-        inputs = operation.generate(problem, 1)
-        return problem, inputs, operation.expected(problem, inputs)
-
-    return Case("columns", build=build)
+    return Case("", record=DftProblem(n, inner=inner))
 
 
-def _copied(shape: tuple[int, ...], dtype: str, converted: str) -> Case:
+def _copied(shape: tuple[int, ...], dtype: str, converted: str) -> Made:
     """A copy with its axes in reverse, to another type."""
 
-    def build(rng: Any) -> Any:
+    def make(rng: Any) -> Any:
         from opencl_lab.runtime.copies import Copy, View, dense_strides
 
         source = rng.integers(-99, 99, shape).astype(dtype)
@@ -154,7 +157,7 @@ def _copied(shape: tuple[int, ...], dtype: str, converted: str) -> Case:
         copy = Copy(turned, View.dense(shape[::-1]), source.dtype, np.dtype(converted))
         return copy, {"source": source}, {"target": source.T.astype(converted)}
 
-    return Case("copy", build=build)
+    return make
 
 
 def _of(**options: Any) -> Case:
@@ -225,10 +228,10 @@ CASES: dict[str, Race] = {
     "radix-one-launch": Race(RADIX, SCAN, sorting(61, rows=4, value_bytes=2), True),
     "radix-cpu-rows": Race(RADIX_CPU, FEW_BITS, sorting(77, "int32", 9)),
     "radix-cpu-cut": Race(
-        RADIX_CPU, FEW_BITS, sorting(1501, "int32", even=True, value_bytes=4), True
+        RADIX_CPU, FEW_BITS, sorting(1501, "int32", few=0, value_bytes=4), True
     ),
     "radix-cpu-cut-streamed": Race(
-        RADIX_CPU, {**FEW_BITS, "STREAM": True}, sorting(1501, "float32", even=True)
+        RADIX_CPU, {**FEW_BITS, "STREAM": True}, sorting(1501, "float32", few=0)
     ),
     "radix-cpu-uneven": Race(RADIX_CPU, FEW_BITS, sorting(1501, "int32", indices=True)),
     "merge-gpu": Race(MERGE, MERGE_GPU, sorting(500), True),

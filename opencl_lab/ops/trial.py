@@ -1,7 +1,10 @@
 """Trials: calls of public functions whose results are known.
 
-Each operation says in its module `trials` which problems it has: a few fixed ones for the first use
-of a device, and random ones, which its whole self-test and `tools/soak.py` draw.
+Each operation says in its module `trials` which problems it has, at which sizes and with which
+awkward data: a few fixed ones for the first use of a device, and random ones, which its whole
+self-test, `tools/soak.py` and tests draw. Its `ODD_SIZES`, above every tile and multiples of none,
+are those at which the tuner checks configurations. `tests/matrix.py` and `tools/race_cases.py` take
+sizes and data from there, too.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ BOUNDARIES: dict[Boundary, str] = {
     "wrap": "wrap",
 }
 """What lies beyond the edges, and its names in `numpy.pad`."""
+ODD_SIZES = {"height": 61, "width": 211}
+"""Sizes of an image, of which no block is a divisor."""
 SIDES = (1, 2, 3, 3, 5, 6, 7, 9, 15, 31)
 """Of filters."""
 
@@ -46,7 +48,7 @@ def _filtered(
     shape: tuple[int, int],
     boundary: Boundary,
     rng: np.random.Generator,
-    size: tuple[int, int] = (75, 131),
+    size: tuple[int, ...] = tuple(ODD_SIZES.values()),
     mode: Mode = "same",
     flip: bool = False,
 ) -> Task:

@@ -113,11 +113,11 @@ def _can_transform(problem: AxesProblem, device: Device) -> bool:
 
 def _side(problem: AxesProblem, device: Device) -> Device:
     """Return where a call on host arrays is faster: a device, or its serial side."""
-    serial, costs = device.serial_side, device.small_calls(DFT_SOLVER.name)
+    serial = device.serial_side
     if serial is None or not _can_transform(problem, serial):
         return device
     units = device.compute_units
-    return serial if AxesEstimates().is_faster_alone(problem, units, costs, AUTO) else device
+    return serial if AxesEstimates().is_faster_alone(problem, units, AUTO) else device
 
 
 def at_once(

@@ -16,6 +16,8 @@ from opencl_lab.ops.fft.solver import DFT_SOLVER
 from opencl_lab.ops.gemm.trials import random_numbers
 from opencl_lab.ops.trial import Drawer, Task, Trial, Trials
 
+SMOOTH, PRIME = 6_006, 5_003
+"""Lengths above every tile: a product of small primes, and a prime."""
 MANY_ROWS = 128
 """So many are convolved one by one on all but the largest CPUs."""
 LONGEST_SUM = 1 << 13
@@ -78,7 +80,7 @@ QUICK = (
     *(
         Trial(f"3 x {n:,} of {dtype}", partial(_rows, dtype, n), dtype)
         for dtype in COMPLEX.values()
-        for n in (1_009, 30_030)  # a prime, and a product of small ones
+        for n in (PRIME, 5 * SMOOTH)
     ),
     Trial(
         f"{MANY_ROWS} x 131 of complex64",

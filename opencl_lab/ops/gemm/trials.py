@@ -14,6 +14,8 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.ops.trial import Array, Drawer, Task, Trial, Trials
 
+ODD_SIZES = {"m": 271, "n": 331, "k": 523}
+"""Sizes above every tile, and multiples of none."""
 TILES, FEW = (67, 129, 257), (3, 250, 515)
 SMALL = (8, 8, 8)  # vectors without a remainder: wrong on Intel's CPU runtime before 2025.3
 """Rows, columns and lengths of sums, odd around tiles but for one."""

@@ -13,7 +13,7 @@ from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
 from opencl_lab.ops.select.unique import unique
 from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.problem import KEY_TYPES
-from opencl_lab.ops.sort.trials import random_keys
+from opencl_lab.ops.sort.trials import awkward_keys
 from opencl_lab.ops.trial import Drawer, Task, Trial, Trials
 
 MANY, SIDES = 70_001, ("left", "right")
@@ -22,7 +22,7 @@ MANY, SIDES = 70_001, ("left", "right")
 def _topk(
     dtype: str, rows: int, n: int, k: int, rng: np.random.Generator, largest: bool = False
 ) -> Task:
-    keys = random_keys(rng, dtype, (rows, n))
+    keys = awkward_keys(rng, dtype, (rows, n))
     ranks = codes(keys)  # NaN counts as the largest key
     places = np.argsort(~ranks if largest else ranks, axis=-1, kind="stable")[:, :k]
     values = np.take_along_axis(keys, places, -1)
@@ -30,14 +30,14 @@ def _topk(
 
 
 def _unique(dtype: str, n: int, rng: np.random.Generator) -> Task:
-    keys = rng.choice(random_keys(rng, dtype, 911), n)
+    keys = rng.choice(awkward_keys(rng, dtype, 911), n)
     return Task(partial(unique, return_counts=True), (keys,), np.unique(keys, return_counts=True))
 
 
 def _searched(
     dtype: str, n: int, rng: np.random.Generator, m: int = 4_097, side: Any = "right"
 ) -> Task:
-    keys, values = np.sort(random_keys(rng, dtype, n)), random_keys(rng, dtype, m)
+    keys, values = np.sort(awkward_keys(rng, dtype, n)), awkward_keys(rng, dtype, m)
     right = np.searchsorted(keys, values, side=side)
     return Task(partial(searchsorted, side=side), (keys, values), (right,))
 

@@ -15,15 +15,19 @@ from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.ops.trial import Array, Drawer, Task, Trial, Trials
 
+ODD_SIZES = {"n": 20_011, "rows": 3}
+"""Sizes above every tile, and multiples of none."""
 MANY = 70_001
 """More keys than the turns that some drivers let a loop make, odd around tiles."""
 
 
-def random_keys(rng: np.random.Generator, dtype: str, shape: int | tuple[int, ...]) -> Array:
+def awkward_keys(rng: np.random.Generator, dtype: str, shape: int | tuple[int, ...]) -> Array:
     """Return keys of all bits; floats among them NaN, infinities, both zeros and subnormals."""
     kind = np.dtype(dtype)
     if kind.kind == "b":
         return rng.integers(0, 2, shape).astype(kind)
+    if kind.kind in "mM":
+        return awkward_keys(rng, "int64", shape).view(kind)
     count = int(np.prod(shape)) * kind.itemsize
     keys = np.frombuffer(rng.bytes(count), kind).reshape(shape).copy()
     if kind.kind == "f":
@@ -39,12 +43,12 @@ def order_of(keys: Array, descending: bool = False) -> Array:
 
 
 def _sorted(dtype: str, shape: int | tuple[int, ...], rng: np.random.Generator) -> Task:
-    keys = random_keys(rng, dtype, shape)
+    keys = awkward_keys(rng, dtype, shape)
     return Task(partial(sort), (keys,), (np.sort(keys, kind="stable"),))
 
 
 def _reversed(dtype: str, n: int, rng: np.random.Generator) -> Task:
-    keys = random_keys(rng, dtype, n)
+    keys = awkward_keys(rng, dtype, n)
     right = keys[order_of(keys, descending=True)]
     return Task(partial(sort, descending=True), (keys,), (right,))
 
@@ -52,13 +56,13 @@ def _reversed(dtype: str, n: int, rng: np.random.Generator) -> Task:
 def _ordered(
     dtype: str, shape: tuple[int, ...], descending: bool, rng: np.random.Generator
 ) -> Task:
-    keys = random_keys(rng, dtype, shape)
+    keys = awkward_keys(rng, dtype, shape)
     right = order_of(keys, descending)
     return Task(partial(argsort, descending=descending), (keys,), (right,))
 
 
 def _strided(dtype: str, rng: np.random.Generator) -> Task:
-    keys = random_keys(rng, dtype, (61, 90))
+    keys = awkward_keys(rng, dtype, (61, 90))
     order = order_of(keys[1::2, ::3], descending=True)
 
     def call(x: Any, **how: Any) -> Any:
@@ -68,18 +72,18 @@ def _strided(dtype: str, rng: np.random.Generator) -> Task:
 
 
 def _pairs(dtype: str, rng: np.random.Generator, n: int = 5_000) -> Task:
-    keys = rng.choice(random_keys(rng, dtype, 300), n)
+    keys = rng.choice(awkward_keys(rng, dtype, 300), n)
     values = rng.permutation(n).astype(np.int16)
     order = np.argsort(keys, kind="stable")
     return Task(partial(sort_by_key), (keys, values), (keys[order], values[order]))
 
 
 def _equal(dtype: str, rng: np.random.Generator, n: int = MANY) -> Task:
-    return Task(partial(argsort), (np.full(n, random_keys(rng, dtype, 1)),), (np.arange(n),))
+    return Task(partial(argsort), (np.full(n, awkward_keys(rng, dtype, 1)),), (np.arange(n),))
 
 
 def _gathered(rng: np.random.Generator) -> Task:
-    keys, values = random_keys(rng, "int16", 3_001), rng.integers(0, 99, (3_001, 3), np.int32)
+    keys, values = awkward_keys(rng, "int16", 3_001), rng.integers(0, 99, (3_001, 3), np.int32)
     order = np.argsort(keys, kind="stable")
 
     def call(keys: Any, values: Any, **how: Any) -> Any:
@@ -90,7 +94,7 @@ def _gathered(rng: np.random.Generator) -> Task:
 
 
 def _merged(dtype: str, rng: np.random.Generator) -> Task:
-    runs = [np.sort(random_keys(rng, dtype, n), kind="stable") for n in (MANY, 99, 20_000)]
+    runs = [np.sort(awkward_keys(rng, dtype, n), kind="stable") for n in (MANY, 99, 20_000)]
     keys = np.concatenate(runs)
 
     def call(keys: Any, **how: Any) -> Any:

@@ -32,6 +32,7 @@ from opencl_lab.lab.reference.threads import opencv_threads
 from opencl_lab.ops.conv2d.arguments import COLOURS, bind, weight_inputs
 from opencl_lab.ops.conv2d.problem import BOUNDARIES, IMAGE_TYPES, MODES, Conv2dProblem
 from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
+from opencl_lab.ops.conv2d.trials import ODD_SIZES
 
 
 def _c_defines(problem: Conv2dProblem) -> dict[str, str]:
@@ -115,7 +116,7 @@ class Conv2d(Operation[Conv2dProblem]):
     )
     size_option = "size"
     check_cases = tuple(
-        MappingProxyType({"height": 61, "width": 211, "batch": 2, **other})
+        MappingProxyType({**ODD_SIZES, "batch": 2, **other})
         for other in ({"boundary": "constant"}, {"boundary": "reflect", "flip": True})
     )
     inputs = ("image",)

@@ -25,6 +25,7 @@ from opencl_lab.lab.reference.descriptor import Arrays, HostReference, needs
 from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.ops.fft.problem import NORMS, SAMPLE_TYPES, DftProblem, complex_dtype, scale_of
 from opencl_lab.ops.fft.solver import DFT_SOLVER
+from opencl_lab.ops.fft.trials import PRIME, SMOOTH
 
 TOLERANCE = {"complex64": 1e-6, "complex128": 1e-14}
 """Largest relative error of a row in the Euclidean norm."""
@@ -113,8 +114,8 @@ class Dft(Operation[DftProblem]):
     )
     size_option = "n"
     check_cases = (
-        MappingProxyType({"n": 6_006, "batch": 5, "inner": 1}),
-        MappingProxyType({"n": 5_003, "batch": 3, "inner": 1, "inverse": True, "scale": 0.5}),
+        MappingProxyType({"n": SMOOTH, "batch": 5, "inner": 1}),
+        MappingProxyType({"n": PRIME, "batch": 3, "inner": 1, "inverse": True, "scale": 0.5}),
     )
     inputs = ("signal",)
     formats = (*FORMATS, *SOUNDS)

@@ -37,6 +37,7 @@ from opencl_lab.ops.gemm.problem import (
     GemmProblem,
 )
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
+from opencl_lab.ops.gemm.trials import ODD_SIZES
 
 CHUNK = 1 << 22
 """Number of elements that `Gemm.compare` compares together."""
@@ -94,20 +95,17 @@ class Gemm(Operation[GemmProblem]):
     )
     size_option = "size"
     check_cases = tuple(
-        MappingProxyType({"m": 211, "n": n, "k": 523, "batch": 1, "stacks": (), **others})
-        for n, others in (
-            (283, {}),
-            (3, {}),
-            (
-                283,
-                {
-                    "batch": 6,
-                    "stacks": ((2, True, False), (3, False, True)),
-                    "bias": "column",
-                    "activation": "relu",
-                },
-            ),
-            (283, {"alpha": -0.5, "beta": 1.5}),
+        MappingProxyType({**ODD_SIZES, "batch": 1, "stacks": (), **others})
+        for others in (
+            {},
+            {"n": 3},
+            {
+                "batch": 6,
+                "stacks": ((2, True, False), (3, False, True)),
+                "bias": "column",
+                "activation": "relu",
+            },
+            {"alpha": -0.5, "beta": 1.5},
         )
     )
     inputs = ("a", "b")

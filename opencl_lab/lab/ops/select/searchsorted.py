@@ -35,6 +35,7 @@ from opencl_lab.ops.select.functions import of_one_type, put_beyond
 from opencl_lab.ops.select.problem import SearchProblem
 from opencl_lab.ops.select.search import SEARCH as SEARCH_SOLVER
 from opencl_lab.ops.sort.codes import codes
+from opencl_lab.ops.sort.trials import ODD_SIZES
 from opencl_lab.runtime.arrays import native
 
 
@@ -62,7 +63,8 @@ class SearchSorted(Operation[SearchProblem]):
     size_option = "n"
     small = MappingProxyType({"n": 4000})
     check_cases = tuple(
-        MappingProxyType({"n": 20_011, "m": 10_007, "right": right}) for right in (False, True)
+        MappingProxyType({"n": ODD_SIZES["n"], "m": 10_007, "right": right})
+        for right in (False, True)
     )
     inputs = ("keys", "values")
     output = "places"

@@ -34,6 +34,7 @@ from opencl_lab.lab.reference.descriptor import Arrays, HostReference
 from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.select.solver import TOPK_SOLVER
+from opencl_lab.ops.sort.trials import ODD_SIZES
 
 USUAL = 100
 
@@ -69,7 +70,7 @@ class Topk(RowsOperation[TopkProblem]):
     doing = "looking through", ": each column"
     small = MappingProxyType({"n": 8000, "k": 10})
     check_cases = (
-        MappingProxyType({"n": 20_011, "k": 101, "rows": 3, "largest": False}),
+        MappingProxyType({**ODD_SIZES, "k": 101, "largest": False}),
         MappingProxyType({"n": 150_001, "k": 1_003, "rows": 1, "largest": True}),
     )
     output = "values"

@@ -29,6 +29,7 @@ from opencl_lab.lab.reference.descriptor import Arrays, HostReference, OutputsLi
 from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.select.solver import UNIQUE_SOLVER
+from opencl_lab.ops.sort.trials import ODD_SIZES
 
 OFTEN = 10
 """Default mean number of occurrences of a key."""
@@ -72,7 +73,7 @@ class Unique(Operation[UniqueProblem]):
     size_option = "n"
     small = MappingProxyType({"n": 4000})
     check_cases = tuple(
-        MappingProxyType({"n": 20_011, "counts": counts}) for counts in (True, False)
+        MappingProxyType({"n": ODD_SIZES["n"], "counts": counts}) for counts in (True, False)
     )
     inputs = ("keys",)
     output = "values"

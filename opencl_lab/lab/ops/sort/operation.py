@@ -36,6 +36,7 @@ from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.ops.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
+from opencl_lab.ops.sort.trials import ODD_SIZES
 
 C_SEQ, C_OMP = in_c(
     "sort.c",
@@ -64,8 +65,7 @@ class Sort(RowsOperation[SortProblem]):
     )
     doing = "sorting", " sorts the columns"
     check_cases = tuple(
-        MappingProxyType({"n": 20_011, "rows": 3, "descending": descending})
-        for descending in (False, True)
+        MappingProxyType({**ODD_SIZES, "descending": descending}) for descending in (False, True)
     )
     output = "sorted"
     references = (
