@@ -16,7 +16,7 @@ from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import OperationRequest, read_data, request_of
 from opencl_lab.lab.cli.values import BYTE_COUNT
 from opencl_lab.lab.engine.request import Request
-from opencl_lab.lab.engine.runner import Comparison, run_point
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.peers import residents
 
@@ -111,28 +111,7 @@ def _run(asked: OperationRequest) -> int:
     with progress_bar(chosen.name) as progress:
         point = replace(data.point, request=request)
         comparison = run_point(point, device=asked.selection.device, progress=progress)
-        comparison = _completed(asked, comparison)
     return show_comparison(asked, data, comparison)
-
-
-def _completed(asked: OperationRequest, comparison: Comparison) -> Comparison:
-    """Return a comparison with the result that needs a second run, if there is one.
-
-    It is checked like the first one; its row is added if it fails.
-    """
-    chosen, options = asked.chosen, asked.chosen.second(asked.options)
-    if options is None or not comparison.outputs:
-        return comparison
-    data = read_data(replace(asked, options=options))
-    request = Request(asked.run.algorithm, "none", repeats=1, timed=False)
-    other = run_point(replace(data.point, request=request), device=asked.selection.device)
-    work = comparison.workload
-    return replace(
-        comparison,
-        workload=replace(work, expected=chosen.combined(work.expected, other.workload.expected)),
-        measurements=[*comparison.measurements, *(x for x in other.measurements if not x.ok)],
-        outputs=other.outputs and chosen.combined(comparison.outputs, other.outputs),
-    )
 
 
 def _request(asked: OperationRequest, draws_result: bool) -> Request:

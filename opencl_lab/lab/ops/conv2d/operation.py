@@ -17,7 +17,7 @@ from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.conv2d import tolerance
 from opencl_lab.lab.ops.conv2d.calls import CALLS
 from opencl_lab.lab.ops.conv2d.expected_fft import correlate_soon
-from opencl_lab.lab.ops.conv2d.filters import FILTERS, MAGNITUDE, SIGNED, named_filter
+from opencl_lab.lab.ops.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.lab.ops.conv2d.references import (
     opencv_conv2d,
     opencv_spreads,
@@ -80,7 +80,7 @@ class Conv2d(Operation[Conv2dProblem]):
             "filter",
             str,
             None,
-            "weights by name; sobel is the derivative along x; sobel-magnitude is timed as sobel",
+            "weights by name; sobel is the derivative along x, sobel-y that along y",
             FILTERS,
             default_text="random weights",
             about_data=True,
@@ -234,18 +234,6 @@ class Conv2d(Operation[Conv2dProblem]):
             shaped = shaped.copy()
             shaped[..., 3] = image[..., 3]
         return shaped
-
-    def second(self, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the options of the derivative along y, if the magnitude is requested."""
-        return {**options, "filter": "sobel-y"} if options.get("filter") == MAGNITUDE else None
-
-    def combined(self, first: Arrays, second: Arrays) -> Arrays:
-        """Return the magnitude of two derivatives."""
-        along = (outputs["result"].astype(np.float64) for outputs in (first, second))
-        steep, dtype = np.hypot(*along), first["result"].dtype
-        if dtype.kind in "iu":
-            steep = np.minimum(np.rint(steep), np.iinfo(dtype).max)
-        return {"result": steep.astype(dtype)}
 
     def generate(self, problem: Conv2dProblem, seed: int, **options: Any) -> Arrays:
         """Return random images over their type's range or from 0 to 1, and the weights."""
