@@ -2,14 +2,13 @@
 
 import io
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
-from comparison_rows import FLOAT32, row
+from comparison_rows import row
 from rich.console import Console
 
 from opencl_lab.core.plan import Work
@@ -26,10 +25,8 @@ from opencl_lab.lab.presentation.table import (
     OPTIONAL_COLUMNS,
     Measurements,
     comparison_table,
-    number,
 )
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.ops.solver import Problem
 
 
 def test_a_plot_of_throughput(tmp_path, figures):
@@ -102,17 +99,6 @@ def test_titles_say_what_a_user_asked_for():
     for (name, options), title in titles.items():
         assert get_operation(name).problem(**dict(options)).title == title
 
-    @dataclass(frozen=True)
-    class Plain(Problem):
-        sizes, layout = ("n",), ("dtype",)
-        n: int = 3000
-        dtype: np.dtype = FLOAT32
-        rounds: int = 2
-        work = None
-
-    assert Plain().title == "n=3,000"
-    assert Plain(rounds=4, dtype=np.dtype("int8")).title == "n=3,000, dtype=int8, rounds=4"
-
 
 def test_the_table_shows_the_error_that_was_judged():
     judged = Difference(1.0, 5e7, error_over_bound=0.25, rel_l2=3e-7)
@@ -124,11 +110,6 @@ def test_the_table_shows_the_error_that_was_judged():
     assert content["rel_l2_diff"] == 3e-7 and content["max_rel_diff"] == 5e7
     assert content["error_over_bound"] == 0.25 and rows[1].as_row()["error_over_bound"] is None
     assert str(replace(judged, error_over_bound=7)) == "rel_l2_diff 3e-07, 7 times the bound"
-
-
-def test_numbers_are_written_plainly():
-    assert number(None) == "-" and number(0.0) == "0"
-    assert number(123456.0) == "123456" and number(0.00001234) == "1.23e-05"
 
 
 def test_measurements_are_a_list_that_prints_as_a_table():

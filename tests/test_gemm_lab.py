@@ -164,19 +164,6 @@ def test_references_solve_it_or_say_why_not(name, dtype):
         assert GEMM.compare(problem, inputs, expected, ready.outputs()).ok
 
 
-@pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_public_calls_of_all_problems(dtype, queue):
-    for options in list(cases(dtype))[1:]:
-        problem = GEMM.problem(**SMALL, **options)
-        inputs = GEMM.generate(problem, 1)
-        expected = GEMM.expected(problem, inputs)
-        usual = GEMM.calls.usual(problem, inputs)
-        options = {**usual.options, "algorithm": "naive", "queue": queue}
-        result = usual.function(*usual.arrays, **options)
-        assert GEMM.compare(problem, inputs, expected, {"result": result}).ok
-    assert GEMM.calls.ours(GemmProblem(2, 2, 2, np.dtype("c8"), conj_a=True), {}, "auto") is None
-
-
 def test_what_peers_do_not_do_they_say():
     for options, message in (
         ({"batch": 2}, "the product over MPI multiplies one pair of matrices only"),

@@ -106,13 +106,6 @@ def _wide(a, *, out, queue):
     return out
 
 
-def test_functions_without_trials_are_drawn(monkeypatch, device):
-    monkeypatch.setattr(tool, "DRAWN", [])
-    drawn = [tool.draw(device, np.random.default_rng(seed)) for seed in range(60)]
-    tasks = [trial.task(np.random.default_rng(1)) for trial in drawn]
-    assert len({task.call.func for task in tasks}) == len(tool.COSINE) + 2
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("trials", tool.DRAWN, ids=lambda trials: trials.solver.name)
 def test_each_operation_is_right_in_each_way(device, trials):

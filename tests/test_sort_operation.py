@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.ops.keys import ORDERS
 from opencl_lab.lab.ops.sort import check
 from opencl_lab.lab.ops.sort.check import find_fault
@@ -14,14 +13,6 @@ from opencl_lab.ops.sort.out_of_core import InMemory
 from opencl_lab.ops.sort.problem import SortProblem
 
 # -------------------------------------------------------------- the operation
-
-
-def test_work_counts_every_byte_once():
-    int32 = np.dtype(np.int32)
-    assert SortProblem(10, int32).work.bytes == 2 * 10 * 4
-    assert SortProblem(10, int32, rows=3).work.bytes == 3 * 2 * 10 * 4
-    assert SortProblem(10, int32, indices=True).work.bytes == 10 * (4 + 8)
-    assert SortProblem(10, int32, value_bytes=16).work.bytes == 2 * 10 * (4 + 16)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -48,15 +39,6 @@ def test_generated_keys_have_the_order_they_claim(order, dtype):
         and 400 < top < 600,
     }
     assert claims[order]
-
-
-def test_rows_of_generated_keys_are_arranged_by_themselves():
-    problem = SORT.problem(n=100, rows=3)
-    assert (problem.n, problem.rows) == (100, 3)
-    keys = SORT.generate(problem, 3, order="sorted")["keys"]
-    assert keys.shape == (3, 100) and (np.diff(keys.astype(np.int64)) >= 0).all()
-    with pytest.raises(InvalidProblem, match="rows is given by the input file"):
-        SORT.problem_of({"keys": keys}, rows=3)
 
 
 @pytest.mark.filterwarnings("error")
@@ -92,9 +74,6 @@ def test_values_and_indices_can_be_tuned(form, descending, queue):
     assert found.keys() == right.keys() and SORT.compare(problem, inputs, right, found).ok
     wrong = {**found, "sorted_values": np.roll(found["sorted_values"], 1, axis=1)}
     assert not SORT.compare(problem, inputs, right, wrong).ok
-
-
-# ---------------------------------------------------------------- properties
 
 
 # ---------------------------------------------------- results found right or wrong in parts

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import document, global_options, option, print_json, settings
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.doctor.installation import installation
 from opencl_lab.lab.doctor.toolchain import Tool, toolchain
@@ -72,7 +72,7 @@ def _without_device() -> None:
 
 
 @click.command("doctor")
-@click.option("--again", is_flag=True, help="Test all kernels again, as oclab selftest does.")
+@option("--again", "Test all kernels again, as oclab selftest does.", is_flag=True)
 @global_options
 def doctor_command(again: bool) -> int:
     """Probe what the chosen device and its tools support, and say what to install.

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from opencl_lab.lab.cli.common import global_options, settings
-from opencl_lab.lab.cli.options import problem_options, run_options
+from opencl_lab.lab.cli.common import global_options, option, settings
+from opencl_lab.lab.cli.options import problem_options, quick, run_options
 from opencl_lab.lab.cli.outputs import check_outputs, show_comparison
 from opencl_lab.lab.cli.parts import find_job, run_job
 from opencl_lab.lab.cli.progress import progress_bar
-from opencl_lab.lab.cli.request import OperationRequest, read_data, request_of
+from opencl_lab.lab.cli.request import OperationRequest, read_data
 from opencl_lab.lab.cli.values import BYTE_COUNT
 from opencl_lab.lab.engine.request import Request
 from opencl_lab.lab.engine.runner import run_point
@@ -31,30 +31,20 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     @run_options
     @_parts_options(chosen)
     @_ranks_options(chosen)
-    @click.option(
-        "-o",
-        "--output",
-        metavar="FILE",
+    @option(
+        "-o --output FILE",
+        "Write the result to a file; - prints it, as comma-separated text, and nothing else.",
         type=click.Path(),
-        help="Write the result to a file; - prints it, as comma-separated text, and nothing else.",
     )
-    @click.option(
-        "--csv", "csv_file", metavar="FILE", type=click.Path(), help="Write the table as CSV."
-    )
-    @click.option(
-        "--plot",
-        "plot_file",
-        metavar="FILE",
-        type=click.Path(),
-        help="Write a plot of times or results.",
-    )
+    @option("--csv FILE", "Write the table as CSV.", to="csv_file", type=click.Path())
+    @option("--plot FILE", "Write a plot of times or results.", to="plot_file", type=click.Path())
     @global_options
     def command(**given: Any) -> int:
         if given.pop(DISTRIBUTED, False):
             from opencl_lab.lab.cli.over_ranks import run_over_ranks
 
             return run_over_ranks(chosen, given)
-        asked = request_of(chosen, given)
+        asked = OperationRequest.of(chosen, given)
         job = find_job(asked)
         return _run(asked) if job is None else run_job(asked, job)
 
@@ -79,12 +69,11 @@ def _parts_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
     """Return a decorator that adds the option of operations that process large files in parts."""
     if chosen.find_file_job is None:
         return lambda command: command
-    return click.option(
-        "--memory-limit",
-        type=BYTE_COUNT,
-        metavar="BYTES",
-        help="Sort a .npy file in parts if it needs more device memory than this, such as 256M.  "
+    return option(
+        "--memory-limit BYTES",
+        "Sort a .npy file in parts if it needs more device memory than this, such as 256M.  "
         "[default: $OCLAB_DEVICE_BYTES, else all memory]",
+        type=BYTE_COUNT,
     )
 
 
@@ -116,7 +105,7 @@ def _run(asked: OperationRequest) -> int:
 
 def _request(asked: OperationRequest, draws_result: bool) -> Request:
     """Return the request of a comparison; if no times are shown, one checked result is enough."""
-    request = asked.run.request(quick=True)
+    request = quick(asked.run)
     draws_times = asked.plot is not None and not draws_result
     if settings().json or not settings().quiet or asked.csv is not None or draws_times:
         return request

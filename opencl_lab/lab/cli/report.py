@@ -9,7 +9,14 @@ import click
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import check_target, write_target
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.cli.common import complain, document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import (
+    complain,
+    document,
+    global_options,
+    option,
+    print_json,
+    settings,
+)
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.report.documents import find_results
 from opencl_lab.lab.report.page import page_of
@@ -20,13 +27,7 @@ NAME = "report.html"
 
 @click.command("report")
 @click.argument("place", metavar="DIR", type=click.Path())
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(),
-    help=f"The page.  [default: {NAME} in the folder]",
-)
+@option("-o --output FILE", f"The page.  [default: {NAME} in the folder]", type=click.Path())
 @global_options
 def report_command(place: str, output: str | None) -> int:
     """Make a page of the results in a folder and its subfolders.

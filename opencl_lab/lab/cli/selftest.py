@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.core.errors import LaunchError
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import document, global_options, option, print_json, settings
 from opencl_lab.lab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def table_of(device: Device, tested: Mapping[Family, Verdict]) -> Table:
 
 
 @click.command("selftest")
-@click.option("--full", is_flag=True, help="All trials of all algorithms; takes some minutes.")
+@option("--full", "All trials of all algorithms; takes some minutes.", is_flag=True)
 @global_options
 def selftest_command(full: bool) -> int:
     """Test whether kernels are right on the chosen device.

@@ -17,7 +17,7 @@ from opencl_lab.core.plan import Argument, Buffer, Launch, LocalMemory, Plan, ch
 from opencl_lab.core.records import as_json
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import render
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import document, global_options, option, print_json, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options, used_options
 from opencl_lab.lab.operation import Operation
@@ -50,13 +50,7 @@ def source_operation_command(chosen: Operation[Any]) -> click.Command:
 
     @click.command(chosen.name, help=help_text)
     @problem_options(chosen)
-    @click.option(
-        "--algorithm",
-        default="auto",
-        show_default=True,
-        metavar="NAME|auto",
-        help="Algorithm to print.",
-    )
+    @option("--algorithm NAME|auto", "Algorithm to print.", default="auto")
     @global_options
     def command(algorithm: str, **given: Any) -> None:
         options = used_options(chosen, given_of(given))

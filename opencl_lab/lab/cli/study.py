@@ -18,6 +18,7 @@ from opencl_lab.lab.cli.common import (
     device_of_jobs,
     document,
     global_options,
+    option,
     print_json,
     settings,
 )
@@ -42,50 +43,34 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
 
 @click.command("study")
 @click.argument("name", type=click.Choice(["list", "all", *STUDIES]), metavar="list|NAME|all")
-@click.option(
+@option(
     "--scale",
+    "small: a few minutes on two cores; full: the sizes of the reports, for a GPU.",
     type=click.Choice(SCALES),
     default="small",
-    show_default=True,
-    help="small: a few minutes on two cores; full: the sizes of the reports, for a GPU.",
 )
-@click.option(
-    "--part",
-    "parts",
-    metavar="NAME[,NAME]",
-    help="Measure only these parts of the study; `oclab study list` names them.",
+@option(
+    "--part NAME[,NAME]",
+    "Measure only these parts of the study; `oclab study list` names them.",
+    to="parts",
 )
-@click.option(
-    "--out",
-    metavar="DIR",
+@option(
+    "--out DIR",
+    "Folder for the results, with a subfolder for each study; required, except with list.",
     type=click.Path(),
-    help="Folder for the results, with a subfolder for each study; required, except with list.",
 )
-@click.option(
-    "--repeats",
-    type=click.IntRange(1),
-    metavar="R",
-    help="Number of samples of each implementation.  [default: 5]",
+@option(
+    "--repeats R", "Number of samples of each implementation.  [default: 5]", type=click.IntRange(1)
 )
-@click.option(
-    "--time-limit",
+@option(
+    "--time-limit S",
+    "Time limit in seconds for all studies together; their files list what was not measured.",
     type=click.FloatRange(0, min_open=True),
-    metavar="S",
-    help="Time limit in seconds for all studies together; their files list what was not measured.",
 )
-@click.option(
-    "--baseline",
-    metavar="NAME",
-    help="Implementation that speed-ups are over, such as numpy.  [default: c:seq]",
+@option(
+    "--baseline NAME", "Implementation that speed-ups are over, such as numpy.  [default: c:seq]"
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Seed of the data.",
-)
+@option("--seed N", "Seed of the data.", type=click.IntRange(0), default=0)
 @global_options
 def study_command(
     name: str,

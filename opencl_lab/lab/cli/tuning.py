@@ -18,7 +18,14 @@ from opencl_lab.core.errors import InvalidProblem, OclabError
 from opencl_lab.core.paths import check_target, data_dir, write_target
 from opencl_lab.core.wording import counted, plain
 from opencl_lab.drivers.discovery import devices
-from opencl_lab.lab.cli.common import add_options, document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import (
+    add_options,
+    document,
+    global_options,
+    option,
+    print_json,
+    settings,
+)
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
 from opencl_lab.lab.operation import Operation
@@ -36,8 +43,8 @@ OPTIONAL_COLUMNS = ("layout", "from", "ms", "state")
 DEVICE_WIDTH = 10  # at least; a driver's version may be wrapped anywhere
 STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
 SELECTION_OPTIONS = (
-    click.option("--operation", metavar="NAME", help="Limit to this operation."),
-    click.option("--algorithm", metavar="NAME", help="Limit to this algorithm."),
+    option("--operation NAME", "Limit to this operation."),
+    option("--algorithm NAME", "Limit to this algorithm."),
 )
 
 
@@ -260,13 +267,12 @@ def _row_lines(row: dict[str, Any]) -> list[str]:
 
 @tuning_command.command("export")
 @click.argument("file", type=click.Path())
-@click.option(
+@option(
     "--format",
-    "form",
+    "overlay: your tuned entries, for opencl_lab elsewhere; t4: the latest search.",
+    to="form",
     type=click.Choice(["overlay", "t4"]),
     default="overlay",
-    show_default=True,
-    help="overlay: your tuned entries, for opencl_lab elsewhere; t4: the latest search.",
 )
 @_selection_options
 @global_options
@@ -325,9 +331,9 @@ def import_command(file: str) -> None:
 
 @tuning_command.command("clear")
 @_selection_options
-@click.option("--stale", "only_stale", is_flag=True, help="Limit to stale entries.")
-@click.option("--runs", "with_runs", is_flag=True, help="Also delete the journals of searches.")
-@click.option("--yes", is_flag=True, help="Delete without asking.")
+@option("--stale", "Limit to stale entries.", to="only_stale", is_flag=True)
+@option("--runs", "Also delete the journals of searches.", to="with_runs", is_flag=True)
+@option("--yes", "Delete without asking.", is_flag=True)
 @global_options
 def clear_command(
     operation: str | None, algorithm: str | None, only_stale: bool, with_runs: bool, yes: bool

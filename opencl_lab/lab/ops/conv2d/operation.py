@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -15,15 +14,15 @@ from opencl_lab.lab.files import FORMATS, PICTURES, is_rounded, read_array
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.conv2d import tolerance
-from opencl_lab.lab.ops.conv2d.calls import CALLS
 from opencl_lab.lab.ops.conv2d.expected_fft import correlate_soon
 from opencl_lab.lab.ops.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.lab.ops.conv2d.references import (
+    CALLS,
     opencv_conv2d,
     opencv_spreads,
     scipy_conv2d,
     scipy_drops,
-    torch_conv2d,
+    torch_sums,
 )
 from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference, needs
@@ -133,7 +132,7 @@ class Conv2d(Operation[Conv2dProblem]):
             held=opencv_threads,
             differs=opencv_spreads,
         ),
-        in_torch(torch_conv2d, _products),
+        in_torch(torch_sums, "result", cost=_products),
         from_host(CALLS, "cupy"),
     )
 

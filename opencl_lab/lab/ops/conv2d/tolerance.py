@@ -42,8 +42,8 @@ def compare(
 
     def of_block(first: int) -> tuple[Array, Array, float]:
         block = slice(first, first + COMPARED)
-        numbers = (array[block].astype(np.float64) for array in (right, given))
-        error, relative = errors_of(*numbers, period)
+        reference, found = (array[block].astype(np.float64) for array in (right, given))
+        error, relative = errors_of(reference, found, period)
         return error, relative, largest_share(error, bounds[block])
 
     return over_blocks(range(0, right.size, COMPARED), of_block)

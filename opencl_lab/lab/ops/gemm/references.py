@@ -78,13 +78,6 @@ def blas_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
         return {"result": array_product(problem, np, inputs)}
 
 
-def torch_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Multiply by PyTorch on the processor; its BLAS is usually MKL."""
-    torch = importlib.import_module("torch")
-    tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
-    return {"result": torch_product(problem, torch, tensors).numpy()}
-
-
 def torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
     """Return the result for tensors on any device of PyTorch.
 
