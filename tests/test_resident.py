@@ -11,11 +11,9 @@ from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.engine import implementations
 from opencl_lab.lab.engine.request import Point, Request, check_point
-from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.reference import peers
 from opencl_lab.lab.reference.peers import Library
-from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.sort.problem import SortProblem
 
 # In this environment: those in C, and NumPy in its plain form.
@@ -84,18 +82,6 @@ def test_data_of_the_device_are_compared_with_such_data(device, there):
     np.testing.assert_array_equal(
         comparison.outputs["sorted"], comparison.workload.expected["sorted"]
     )
-
-
-def test_libraries_get_arrays_as_their_users_have_them(device, there):
-    """CuPy sorts rows by another algorithm, and copies signals whose axis is not the last."""
-    compared(device, resident=True, repeats=1, against="cupy")
-    assert there.shapes == [(2000,)]
-    shaped = SORT.calls.shaped(SortProblem(5, INT32, 4), {"keys": np.zeros((4, 5), np.int32)})
-    assert shaped["keys"].shape == (4, 5)
-    for inner, shape in ((1, (3, 8)), (2, (3, 8, 2))):
-        signal = np.zeros((3, 8, inner), np.complex64)
-        problem = DftProblem(8, signal.dtype, 3, inner=inner)
-        assert DFT.calls.shaped(problem, {"signal": signal})["signal"].shape == shape
 
 
 def test_all_shows_both_sides_in_one_table(device, there):

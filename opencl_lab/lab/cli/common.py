@@ -259,8 +259,14 @@ def document(command: str, **content: Any) -> dict[str, Any]:
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print the one JSON document of a command."""
-    click.echo(json_text(content))
+    """Print the one JSON document of a command, if --json asks for it; texts are silent then."""
+    if settings().json:
+        click.echo(json_text(content))
+
+
+def answer(command: str, **content: Any) -> None:
+    """Print the `document` of a command, if --json asks for it."""
+    print_json(document(command, **content))
 
 
 def json_text(content: Mapping[str, Any]) -> str:

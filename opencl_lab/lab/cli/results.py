@@ -113,10 +113,8 @@ def print_and_write(
     Files are written after that, even if nothing can be printed.
     """
     try:
-        if settings().json:
-            print_json(content)
-        else:
-            show()
+        print_json(content)
+        show()
     finally:
         failed = write()
     return failed

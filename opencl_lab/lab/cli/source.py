@@ -17,7 +17,7 @@ from opencl_lab.core.plan import Argument, Buffer, Launch, LocalMemory, Plan, ch
 from opencl_lab.core.records import as_json
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import render
-from opencl_lab.lab.cli.common import document, global_options, option, print_json, settings
+from opencl_lab.lab.cli.common import answer, global_options, option, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options, used_options
 from opencl_lab.lab.operation import Operation
@@ -55,11 +55,9 @@ def source_operation_command(chosen: Operation[Any]) -> click.Command:
     def command(algorithm: str, **given: Any) -> None:
         options = used_options(chosen, given_of(given))
         shown = _Shown.of(chosen, chosen.problem(**given_of(given)), algorithm)
-        if settings().json:
-            print_json(document("source", operation=chosen.name, options=options, **shown.content))
-        else:
-            text = shown.comment(chosen.name) + "".join(shown.code())
-            settings().console.print(text, markup=False, soft_wrap=True, end="")
+        answer("source", operation=chosen.name, options=options, **shown.content)
+        text = shown.comment(chosen.name) + "".join(shown.code())
+        settings().console.print(text, markup=False, soft_wrap=True, end="")
 
     return command
 

@@ -15,11 +15,11 @@ from rich.table import Table
 from opencl_lab.core import early
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.cli.common import (
+    answer,
     device_of_jobs,
     document,
     global_options,
     option,
-    print_json,
     settings,
 )
 from opencl_lab.lab.cli.progress import progress_bar
@@ -135,8 +135,7 @@ def study_command(
                 names = ", ".join(other.name for other in wanted[index + 1 :])
                 settings().say(f"not begun: {names}")
             raise KeyboardInterrupt
-    if settings().json:
-        print_json(document("study", device=selection.as_dict(), studies=contents))
+    answer("study", device=selection.as_dict(), studies=contents)
     return status
 
 
@@ -155,20 +154,18 @@ def _limited(studies: Sequence[Study], names: str) -> Study:
 
 def _list() -> None:
     """Print names, summaries and sizes of all studies."""
-    if settings().json:
-        listed = [
-            {
-                "name": study.name,
-                "shows": study.shows,
-                "points": {
-                    scale: {part.label: list(map(dict, part.points[scale])) for part in study.parts}
-                    for scale in SCALES
-                },
-            }
-            for study in STUDIES.values()
-        ]
-        print_json(document("study", studies=listed))
-        return
+    listed = [
+        {
+            "name": study.name,
+            "shows": study.shows,
+            "points": {
+                scale: {part.label: list(map(dict, part.points[scale])) for part in study.parts}
+                for scale in SCALES
+            },
+        }
+        for study in STUDIES.values()
+    ]
+    answer("study", studies=listed)
     table = Table()
     for column in ("name", "shows", *SCALES):
         table.add_column(column, overflow="fold")

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from opencl_lab.core import early
-from opencl_lab.lab.cli.calls import CALL_RESULTS, bench_calls
 from opencl_lab.lab.cli.common import complain, global_options, option, settings
 from opencl_lab.lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
 from opencl_lab.lab.cli.options import (
@@ -22,7 +21,13 @@ from opencl_lab.lab.cli.options import (
 )
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.results import named_folder, results_folder
-from opencl_lab.lab.cli.sweep_outputs import PLOT_FILES, RESULT_FILES, SweepOutputs
+from opencl_lab.lab.cli.sweep_outputs import (
+    CALL_RESULTS,
+    PLOT_FILES,
+    RESULT_FILES,
+    SweepOutputs,
+    bench_calls,
+)
 from opencl_lab.lab.cli.values import no_nan, variants, whole_numbers
 from opencl_lab.lab.engine.calls import OURS
 from opencl_lab.lab.engine.explore import Exploration, Stopped, grid

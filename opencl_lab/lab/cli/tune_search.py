@@ -100,10 +100,8 @@ def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int
         early.command.kept = "what was found could not be kept: see the notes"
     failed = 0
     try:
-        if settings().json:
-            print_json(result_document(result, selection))
-        else:
-            print_result(result)
+        print_json(result_document(result, selection))
+        print_result(result)
     finally:  # even if the output cannot be printed
         if plot_path is not None and result.evaluations:
             title = f"{_title(task)}\n{selection.device}"

@@ -16,9 +16,6 @@ from opencl_lab.lab.reference.peers import Calls, OurCall, RanksCall
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-CUPY_BOUNDARIES = {"constant": "fill", "wrap": "wrap", "reflect": "symm"}
-"""Of `cupyx.scipy.signal`, which has the modes ``valid`` and ``full``."""
-
 OPENCV_TRANSFORMS = {"float32": 130, "float64": 50}
 """Least number of weights from which on `cv2.filter2D` takes a DFT on x86."""
 
@@ -132,24 +129,14 @@ def torch_sums(problem: Any, torch: Any, arrays: Mapping[str, Any]) -> Any:
 
 
 def cupy_sums(problem: Any, cupy: Any, arrays: Mapping[str, Any]) -> Any:
-    """Filter by `cupyx.scipy`, on arrays of CuPy: `ndimage` in mode ``same``, else `signal`."""
+    """Filter by `cupyx.scipy.ndimage`, on arrays of CuPy."""
     if problem.dtype.kind != "f":
         raise ReferenceUnavailable("CuPy rounds filtered integers by rules of its own")
-    image, weights = arrays["image"], arrays["weights"]
-    if problem.mode == "same":
-        ndimage = importlib.import_module("cupyx.scipy.ndimage")
-        function = ndimage.convolve if problem.flip else ndimage.correlate
-        weights = weights[None, :, :, None]  # images and channels are filtered apart
-        return function(image, weights, mode=problem.boundary, cval=problem.cval)
-    if problem.boundary not in CUPY_BOUNDARIES or problem.batch * problem.channels != 1:
-        raise ReferenceUnavailable(
-            f"CuPy filters in mode {problem.mode!r} one image of one channel, with the boundaries "
-            f"{', '.join(CUPY_BOUNDARIES)}"
-        )
-    signal = importlib.import_module("cupyx.scipy.signal")
-    function = signal.convolve2d if problem.flip else signal.correlate2d
-    boundary = CUPY_BOUNDARIES[problem.boundary]
-    return function(image[0, :, :, 0], weights, problem.mode, boundary, problem.cval)
+    _refuse_others(problem, "cupyx.scipy.ndimage")
+    ndimage = importlib.import_module("cupyx.scipy.ndimage")
+    function = ndimage.convolve if problem.flip else ndimage.correlate
+    weights = arrays["weights"][None, :, :, None]  # images and channels are filtered apart
+    return function(arrays["image"], weights, mode=problem.boundary, cval=problem.cval)
 
 
 OPTIONS = ("mode", "boundary", "cval", "flip", "saturate")
