@@ -135,13 +135,6 @@ def test_a_job_that_fails_has_a_row(ended, status, reason, monkeypatch):
     assert reason in bad.reason
 
 
-def test_jobs_are_not_run_twice(monkeypatch):
-    known = {}
-    first, _ = jobs(monkeypatch, printed(on(1, 8)), printed(on(2, 5)), known=known)
-    again, lines = jobs(monkeypatch, known=known)
-    assert again == first and not lines
-
-
 # ------------------------------------------------------------------------------------- the study
 
 

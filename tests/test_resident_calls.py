@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from resident_rows import INT32, compared
-from rich.console import Console
 
 from opencl_lab.lab.engine import ours
 from opencl_lab.lab.engine.implementations import Workload
@@ -97,7 +96,6 @@ def measured(device, monkeypatch, kernel_ms, total_ms, data="host", host_ms=50.0
 @pytest.mark.parametrize(
     ("kernel_ms", "total_ms", "note"),
     [
-        ([1.0, 1.2, 1.1], [1.3, 1.5, 1.4], ""),
         ([1.3, 1.5, 1.4], [1.2, 1.4, 1.3], ""),  # within the spread of both
         ([1.05, 1.06, 1.07], [1.0, 1.01, 1.02], ""),  # what events usually cost
         ([1.3, 1.5, 1.4], [1.0, 1.2, 1.1], ours.SLOW_EVENTS),
@@ -109,32 +107,24 @@ def test_kernels_beyond_the_calls_are_never_without_a_word(
     row = measured(replace(device, serial_side=None), monkeypatch, kernel_ms, total_ms)
     assert row.ok and row.note == note
     assert row.kernel_times == Times.of(kernel_ms) and row.total_ms == Times.of(total_ms)
-    console = Console(width=200)
-    with console.capture() as capture:
-        console.print(comparison_table([row], ""))
-    assert (OTHER_RUNS in capture.get()) == (row.kernel_ms > row.total_ms.median)
+    assert OTHER_RUNS in str(comparison_table([row], "").caption)
 
 
 @pytest.mark.parametrize(
     ("kernel_ms", "total_ms", "data", "said"),
     [
-        (5.0, 55.0, "device", None),
+        (5.0, 55.0, "device", ""),
         (5.0, 57.0, "device", "5.00 ms in kernels where the host's clock saw 57.0 ms"),
-        (5.0, 57.0, "host", None),  # copies
+        (5.0, 57.0, "host", ""),  # copies
         (60.0, 52.0, "host", "60.0 ms in kernels where the host's clock saw 50.0 ms"),
-        (0.0, 1.0, "device", "0 ms in kernels"),
     ],
 )
 def test_kernel_times_are_doubted(device, kernel_ms, total_ms, data, said, monkeypatch):
     if not device.capabilities.event_timing:
         pytest.skip("no kernel times")
-    row = measured(
-        device, monkeypatch, [kernel_ms] * 3, [2 * total_ms, total_ms, 2 * total_ms], data
-    )
-    if said is None:
-        assert row.ok
-    else:
-        assert row.status == "runtime" and said in row.reason
+    totals = [2 * total_ms, total_ms, 2 * total_ms]
+    row = measured(device, monkeypatch, [kernel_ms] * 3, totals, data)
+    assert (row.status == "runtime") == bool(said) and said in row.reason
 
 
 SIZES = {"dft": {"n": 60, "batch": 2}}
