@@ -230,27 +230,6 @@ def on_files(*arguments):
 @needs_mpi
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("name", "shape", "options", "expected"),
-    [
-        ("sort", (5001,), [], np.sort),
-        ("dft", (48, 48), ["--axis", 0], lambda x: np.fft.fft(x, axis=0)),
-        ("dft", (48, 48), [], np.fft.fft),
-    ],
-)
-def test_files_in_fortran_order_are_right(tmp_path, name, shape, options, expected):
-    dtype = np.dtype("<f4" if name == "sort" else "<c8")
-    x = np.asfortranarray(np.random.default_rng(0).random(shape).astype(dtype))
-    with (tmp_path / "x.npy").open("wb") as file:  # NumPy writes no such header for one axis
-        header = {"descr": dtype.str, "fortran_order": True, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, header)
-        file.write(x.tobytes("F"))
-    on_files(name, tmp_path / "x.npy", *options, "-o", tmp_path / "y.npy")
-    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected(x), atol=1e-4)
-
-
-@needs_mpi
-@pytest.mark.full
-@pytest.mark.parametrize(
     "asked", ["gemm a.npy b.npy", "conv2d a.npy --filter gaussian", "dft a.npy"]
 )
 def test_files_of_each_operation(asked, tmp_path):

@@ -79,7 +79,7 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
     worse = [row for row in changes.rows if row.regressed(threshold)]
     status = 1 if changes.regressed(threshold) else 0
     if settings().json:
-        print_json(_document(before, after, changes, threshold))
+        print_json(lambda: _document(before, after, changes, threshold))
         return status
     for warning in changes.warnings:
         complain(warning)

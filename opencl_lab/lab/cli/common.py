@@ -258,15 +258,15 @@ def document(command: str, **content: Any) -> dict[str, Any]:
     return {**made, **({} if where is None else {"environment": where}), **content}
 
 
-def print_json(content: Mapping[str, Any]) -> None:
+def print_json(content: Callable[[], Mapping[str, Any]]) -> None:
     """Print the one JSON document of a command, if --json asks for it; texts are silent then."""
     if settings().json:
-        click.echo(json_text(content))
+        click.echo(json_text(content()))
 
 
 def answer(command: str, **content: Any) -> None:
     """Print the `document` of a command, if --json asks for it."""
-    print_json(document(command, **content))
+    print_json(lambda: document(command, **content))
 
 
 def json_text(content: Mapping[str, Any]) -> str:

@@ -96,6 +96,6 @@ def doctor_command() -> None:
             advance(done, len(PROBES), finding.title)
 
         found = report(device, progress)
-    print_json(found.as_dict())
+    print_json(found.as_dict)
     settings().print(*tables_of(found, everything=settings().verbose > 0))
     settings().say_busy()

@@ -60,7 +60,7 @@ def show_comparison(asked: OperationRequest, data: Data, comparison: Comparison)
         (asked.plot, plot),
         (output, lambda path: _write_result(path, chosen, data, comparison)),
     ]
-    content = rows_document(asked, problem, options, output, comparison.measurements)
+    content = partial(rows_document, asked, problem, options, output, comparison.measurements)
     failed = print_and_write(content, show, lambda: write_named(files))
     if asked.output is not None and output is None:
         complain(f"{asked.output} is not written: no algorithm gave a correct result")

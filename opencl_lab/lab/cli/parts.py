@@ -67,7 +67,7 @@ def run_job(asked: OperationRequest, job: FileSort) -> int:
     parts: dict[str, Any] = {"count": split.runs, "bytes": split.nbytes, "merged": split.merges}
     parts |= {**stages, "check_ms": result.check_seconds * 1e3}
     options = {**asked.options, **asked.files_by_name}
-    content = rows_document(asked, job.problem, options, files[0][0], rows, parts=parts)
+    content = partial(rows_document, asked, job.problem, options, files[0][0], rows, parts=parts)
     show = partial(_show, asked, job, result, rows)
     failed = print_and_write(content, show, lambda: write_named(files))
     if result.fault is not None:

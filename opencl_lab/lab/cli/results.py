@@ -106,7 +106,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def print_and_write(
-    content: Mapping[str, Any], show: Callable[[], None], write: Callable[[], int]
+    content: Callable[[], Mapping[str, Any]], show: Callable[[], None], write: Callable[[], int]
 ) -> int:
     """Print a document with --json, else show it; return the exit status of `write`.
 

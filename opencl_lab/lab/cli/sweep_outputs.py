@@ -93,7 +93,7 @@ class SweepOutputs:
             taken_over=list(self.taken),
             crossovers=[vars(crossover).copy() for crossover in self.crossings],
         )
-        return print_and_write(content, self.show, partial(self._write, content))
+        return print_and_write(lambda: content, self.show, partial(self._write, content))
 
     def show(self) -> None:
         """Print tables and sentences."""
@@ -204,7 +204,7 @@ def _print_and_write(
             _say_shares(report)
         settings().say(EXPLAINED)
 
-    return print_and_write(content, show, lambda: write_results(folder, files))
+    return print_and_write(lambda: content, show, lambda: write_results(folder, files))
 
 
 def _table(title: str, report: CallReport, base: str) -> Table:

@@ -100,7 +100,7 @@ def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int
         early.command.kept = "what was found could not be kept: see the notes"
     failed = 0
     try:
-        print_json(result_document(result, selection))
+        print_json(lambda: result_document(result, selection))
         print_result(result)
     finally:  # even if the output cannot be printed
         if plot_path is not None and result.evaluations:
