@@ -11,14 +11,11 @@ from opencl_lab.lab.engine.calls import (
     ALLOCATION,
     LAUNCHES,
     OURS,
-    CallCost,
-    CallReport,
     measure_calls,
 )
 from opencl_lab.lab.engine.request import Request, point_of
 from opencl_lab.lab.reference.peers import libraries, named
 from opencl_lab.lab.registry import operations
-from opencl_lab.ops.sort.problem import SortProblem
 
 
 @pytest.fixture(autouse=True)
@@ -76,16 +73,6 @@ def test_every_row_is_measured(operation, device):
     assert not report.left_out
 
 
-def test_shares_add_up_to_the_call():
-    costs = (
-        CallCost(OURS, "device", 100.0, 70.0, 9),
-        CallCost(LAUNCHES, "device", 50.0, 20.0, 9),
-        CallCost(ALLOCATION, "", 5.0, 5.0, 9),
-    )
-    report = CallReport(SortProblem(10, np.dtype(np.int32)), costs, 1, 30.0, 40, {})
-    assert report.shares() == {"launches": 20, "memory": 5, "python": 45, "waiting": 30}
-
-
 def test_the_command(tmp_path, capsys):
     command = ["bench", "gemm", "--calls", "--sizes", "8,16", "--repeats", "1"]
     assert main(command) == 0
@@ -119,7 +106,7 @@ def test_an_interrupt_keeps_the_sizes_that_are_finished(finished, monkeypatch, t
         return measure_calls(*arguments, **options)
 
     left = finished
-    monkeypatch.setattr("opencl_lab.lab.cli.calls.measure_calls", measure_once)
+    monkeypatch.setattr("opencl_lab.lab.cli.sweep_outputs.measure_calls", measure_once)
     folder = tmp_path / "calls"
     command = ["bench", "gemm", "--calls", "--sizes", "8,16", "--repeats", "1"]
     assert main([*command, "--out", str(folder)]) == 130

@@ -37,6 +37,11 @@ def test_sort_prints_a_table_with_every_reference():
     assert "sort: 5,000 int32 keys" in result.stdout
 
 
+def test_every_launch_is_shown_if_asked_for():
+    shown = oclab("sort", "--n", 20_000, "--algorithm", "odd-even-merge", "-v", *QUICK).stdout
+    assert sum("ms  merge_pass" in line for line in shown.splitlines()) > 1
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("position", ["before", "after"])
 def test_json_is_one_document_and_nothing_else(position):

@@ -2,14 +2,13 @@
 
 import io
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
-from comparison_rows import FLOAT32, row
+from comparison_rows import row
 from rich.console import Console
 
 from opencl_lab.core.plan import Work
@@ -28,7 +27,6 @@ from opencl_lab.lab.presentation.table import (
     comparison_table,
 )
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.ops.solver import Problem
 
 
 def test_a_plot_of_throughput(tmp_path, figures):
@@ -100,17 +98,6 @@ def test_titles_say_what_a_user_asked_for():
     }
     for (name, options), title in titles.items():
         assert get_operation(name).problem(**dict(options)).title == title
-
-    @dataclass(frozen=True)
-    class Plain(Problem):
-        sizes, layout = ("n",), ("dtype",)
-        n: int = 3000
-        dtype: np.dtype = FLOAT32
-        rounds: int = 2
-        work = None
-
-    assert Plain().title == "n=3,000"
-    assert Plain(rounds=4, dtype=np.dtype("int8")).title == "n=3,000, dtype=int8, rounds=4"
 
 
 def test_the_table_shows_the_error_that_was_judged():

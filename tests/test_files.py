@@ -32,19 +32,14 @@ from opencl_lab.lab.files import (
     [
         ([1 + 0j], "complex128", "float32", False),
         ([1.0, np.nan], "float64", "int32", False),
-        ([2.0**63], "float64", "int64", False),
         ([-1.0], "float64", "uint8", False),
         ([0.5], "float32", "int8", False),
-        ([300], "int64", "int8", False),
         ([-1], "int8", "uint64", False),
         ([2**63 + 5], "uint64", "int64", False),
-        ([65520.0], "float64", "float16", False),
         ([2], "uint8", "bool", False),
         ([0.1, np.nan, -np.inf, 1e-300], "float64", "float32", True),
         ([2**53 + 1], "int64", "float64", True),
-        ([-128.0, 127.0], "float64", "int8", True),
         ([2.0**63, 0.0], "float64", "uint64", True),
-        ([True, False], "bool", "int32", True),
         ([1 + 2j], "complex128", "complex64", True),
     ],
 )
@@ -67,12 +62,10 @@ def test_conversions_that_change_a_value_are_refused(values, source, target, kep
         ("# only\n\n# comments\n", []),
         ("\ufeff3\n1\n", [3, 1]),
         ("# made by hand\nvalue\n3\n1.5\n", [3, 1.5]),
-        ("nan\n1\n", [np.nan, 1]),
         ('"1","2"\n"3" ,"4"\n', [[1, 2], [3, 4]]),
         ("1;2\n3;4\n", [[1, 2], [3, 4]]),
         ("1\t2\n3\t4 # note; more\n", [[1, 2], [3, 4]]),
         ('# made by hand\n"a, b",c\n\n1,2\n', [[1, 2]]),
-        ("i,j\n1,2\n3,4\n", [[1, 2], [3, 4]]),
     ],
 )
 def test_numbers_in_text(tmp_path, text, numbers):
@@ -89,14 +82,10 @@ def test_numbers_in_text(tmp_path, text, numbers):
         ("year,2020\n2,3\n", "line 1, field 1 is not a number: 'year'"),
         ("NA\n1\n", "line 1, field 1 is a missing value, 'NA'"),
         ("'1'\n2\n", "line 1, field 1 is neither a number nor the name"),
-        ("2024-01-01\n2\n", "line 1, field 1 is neither a number nor the name"),
         ("1,5;2,5\n3;4\n", "line 1, field 1 .*decimals with a point"),
-        ("a;b\n3;4\n3;4,5\n", "line 3, field 2 .*decimals with a point"),
         ('"1,5","2,5"\n3,4\n', "line 1, field 1 .*decimals with a point"),
         ("a,b\n1\n", "line 1 has 2 names, and line 2 has 1 field"),
-        ("# a\n\n1,2\nNone,3\n", "line 4, field 1 is a missing value, 'None'"),
         ("1,2\n3,,4\n", "line 2, field 2 is empty"),
-        ("1;2\n3;4;5\n", "line 2 has 3 fields, and line 1 has 2"),
         ("1\n1_0\n", "line 2, field 1 is not a number"),
         ('"1,234"\n"2,345"\n', "line 1, field 1 .*: '1,234'; write thousands without commas"),
         (",a\n0,7\n", "line 1, field 1 is empty, .*leave the index out"),
@@ -139,24 +128,16 @@ def test_numbers_beyond_float64_are_no_infinities(tmp_path, number):
                 read_stored(name, rounded=rounded)
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("1 2\n3 4\n", ()),
-        ("a b\n1 2\n", ("a", "b")),
-        ('"a b"\t"c"\n1 2\n', ("a b", "c")),
-        ("value\n1\n2\n", ("value",)),
-    ],
-)
-def test_names_of_columns_are_read_and_written(tmp_path, text, names):
-    (tmp_path / "x.txt").write_text(text)
-    stored = read_stored(tmp_path / "x.txt")
-    assert stored.names == names
-    for suffix in (".txt", ".csv"):
-        write_array(tmp_path / f"y{suffix}", stored.array, names=stored.names)
-        again = read_stored(tmp_path / f"y{suffix}")
-        assert again.names == names
-        np.testing.assert_array_equal(again.array, stored.array, strict=True)
+def test_names_of_columns_are_read_and_written(tmp_path):
+    for text, names in (("1 2\n3 4\n", ()), ('"a b"\t"c"\n1 2\n', ("a b", "c"))):
+        (tmp_path / "x.txt").write_text(text)
+        stored = read_stored(tmp_path / "x.txt")
+        assert stored.names == names
+        for suffix in (".txt", ".csv"):
+            write_array(tmp_path / f"y{suffix}", stored.array, names=stored.names)
+            again = read_stored(tmp_path / f"y{suffix}")
+            assert again.names == names
+            np.testing.assert_array_equal(again.array, stored.array, strict=True)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
@@ -258,14 +239,7 @@ def test_sound_of_the_extensible_form_and_of_unknown_length(tmp_path):
         (_wave(1, 16, b"")[:30], "cut off"),
         (_wave(1, 16, bytes(100), size=102), "cut off: 102 bytes"),
         (_wave(7, 8, bytes(4)), "mu-law, 8 bits"),
-        (_wave(3, 16, bytes(4)), "floating point of 32 or 64"),
-        (_wave(1, 16, bytes(4), channels=0), "damaged"),
         (_wave(1, 16, bytes(4), rate=0), "damaged"),
-        (
-            _wave(1, 16, bytes(4))[:24]
-            + struct.pack("<4sI6s4sI", b"fmt ", 6, bytes(6), b"data", 0),
-            "damaged",
-        ),
     ],
 )
 def test_sound_that_cannot_be_read_says_why(tmp_path, content, words):
@@ -315,7 +289,6 @@ def parted(tmp_path, monkeypatch):
     ("name", "values", "names"),
     [
         ("data.npz:keys", [3, 1, 2], ()),
-        ("data.npz:weights", [[1.5]], ()),
         ("table.csv:price", [3.5, 1.25], ("price",)),
         ("table.csv:units, sold", [7, 2], ("units, sold",)),
         ("./table.csv:price,price", [[3.5, 3.5], [1.25, 1.25]], ("price", "price")),
@@ -331,7 +304,6 @@ def test_parts_of_files_are_read_by_their_names(parted, name, values, names):
     ("name", "reason"),
     [
         ("data.npz", "it holds the arrays keys, weights; name one, as data.npz:keys"),
-        ("data.npz:x", "it holds the arrays keys, weights, and no 'x'"),
         ("table.csv:city", "line 2, field 2 is not a number: 'Bonn, DE'"),
         ("table.csv:x", "it has no column 'x'; it has: day, city, price"),
         ("twice.csv:a", "it has several columns 'a'"),
@@ -339,14 +311,11 @@ def test_parts_of_files_are_read_by_their_names(parted, name, values, names):
         ("ragged.csv:a", "line 3 has 3 fields, and there are 2 names"),
         ("gap.csv:b", "line 2, field 2 is empty"),
         ("one.npy:a", "it holds a single array without a name"),
-        ("empty.csv:a", "it does not begin with a line of names"),
-        ("none.csv:a", "No such file"),
         ("no:such.csv", "No such file"),
     ],
 )
 def test_parts_that_are_not_there_or_no_numbers_are_refused(parted, name, reason):
     texts = {"twice": "a,a\n1,2", "bare": "3,4\n1,2", "ragged": "a,b\n1,2\n1,2,3", "gap": "a,b\n1,"}
-    texts["empty"] = ""
     for stem, text in texts.items():
         Path(f"{stem}.csv").write_text(text)
     np.save("one.npy", [1])

@@ -52,10 +52,7 @@ def test_speed_is_relative_to_the_fewest_ranks():
     assert (four.speedup, four.efficiency) == (1.5, 0.75) and two.efficiency == 1
     assert failed is lost and failed.speedup is None
     assert over_fewest_ranks([alone, lost]) == [alone, lost]
-
-
-def test_larger_problems_are_compared_by_their_rates():
-    one, two = over_fewest_ranks([on(1, 50), on(2, 62.5, work=2e9)])
+    one, two = over_fewest_ranks([on(1, 50), on(2, 62.5, work=2e9)])  # compared by their rates
     assert (one.speedup, two.speedup, two.efficiency) == (1, 1.6, 0.8)
 
 
@@ -136,13 +133,6 @@ def test_a_job_that_fails_has_a_row(ended, status, reason, monkeypatch):
     assert good.ok and good.speedup == 1
     assert (bad.implementation, bad.workers, bad.status) == ("mpi:opencl x2", 2, status)
     assert reason in bad.reason
-
-
-def test_jobs_are_not_run_twice(monkeypatch):
-    known = {}
-    first, _ = jobs(monkeypatch, printed(on(1, 8)), printed(on(2, 5)), known=known)
-    again, lines = jobs(monkeypatch, known=known)
-    assert again == first and not lines
 
 
 # ------------------------------------------------------------------------------------- the study
@@ -231,49 +221,10 @@ def test_ctrl_c_ends_the_ranks():
 # -------------------------------------------------------------------------------------- files
 
 
-def sorted_file(folder, name="keys.npy"):
-    keys = np.random.default_rng(3).integers(0, 1000, 5001).astype(np.int32)
-    if name.endswith(".npy"):
-        np.save(folder / name, keys)
-    else:
-        np.savetxt(folder / name, keys, fmt="%d")
-    return keys
-
-
 def on_files(*arguments):
     done = on_ranks(2, "-m", "opencl_lab", *arguments, "--distributed", "--repeats", 1, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@needs_mpi
-@pytest.mark.full
-def test_other_files_are_read_by_one_rank(tmp_path):
-    keys = sorted_file(tmp_path, "keys.csv")
-    shown = on_files("sort", tmp_path / "keys.csv", "-o", tmp_path / "sorted.npy")
-    assert "keys.csv: 5001 numbers" in shown.replace(",", "")
-    assert np.array_equal(np.load(tmp_path / "sorted.npy"), np.sort(keys))
-
-
-@needs_mpi
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("name", "shape", "options", "expected"),
-    [
-        ("sort", (5001,), [], np.sort),
-        ("dft", (48, 48), ["--axis", 0], lambda x: np.fft.fft(x, axis=0)),
-        ("dft", (48, 48), [], np.fft.fft),
-    ],
-)
-def test_files_in_fortran_order_are_right(tmp_path, name, shape, options, expected):
-    dtype = np.dtype("<f4" if name == "sort" else "<c8")
-    x = np.asfortranarray(np.random.default_rng(0).random(shape).astype(dtype))
-    with (tmp_path / "x.npy").open("wb") as file:  # NumPy writes no such header for one axis
-        header = {"descr": dtype.str, "fortran_order": True, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, header)
-        file.write(x.tobytes("F"))
-    on_files(name, tmp_path / "x.npy", *options, "-o", tmp_path / "y.npy")
-    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected(x), atol=1e-4)
 
 
 @needs_mpi

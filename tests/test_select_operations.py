@@ -146,13 +146,8 @@ def test_options_that_make_no_problem():
         ol.searchsorted([1, 2], [1], config={"VALUES": 10**6})
     with pytest.raises(ol.InvalidProblem, match="distinct must be 1 or more"):
         UNIQUE.problem(distinct=0)
-    for operation, arrays in (
-        (TOPK, {"keys": np.ones(3)}),
-        (UNIQUE, {"keys": np.ones(3)}),
-        (SEARCHSORTED, {"keys": np.ones(3), "values": np.ones(2)}),
-    ):
-        with pytest.raises(ol.InvalidProblem, match="n is given by the input file"):
-            operation.problem_of(arrays, n=3)
+    with pytest.raises(ol.InvalidProblem, match="n is given by the input file"):
+        UNIQUE.problem_of({"keys": np.ones(3)}, n=3)
     with pytest.raises(ol.InvalidProblem, match="not in order"):
         SEARCHSORTED.problem_of({"keys": np.array([2, 1]), "values": np.ones(2)})
     with pytest.raises(ol.InvalidProblem, match="single number"):
@@ -162,20 +157,6 @@ def test_options_that_make_no_problem():
 
 
 # --- commands ------------------------------------------------------------------------------------
-
-
-def test_files_of_topk(tmp_path):
-    table = tmp_path / "table.npy"
-    numbers = np.random.default_rng(3).permutation(600).reshape(60, 10)
-    np.save(table, numbers)
-    for axis, right in ((0, np.sort(numbers, 0)[:-4:-1]), (1, np.sort(numbers)[:, :-4:-1])):
-        target = tmp_path / "out.npz"
-        result = oclab("topk", table, "--k", 3, "--axis", axis, "-o", target, *QUICK)
-        assert result.returncode == 0, result.stderr
-        found = np.load(target)
-        np.testing.assert_array_equal(found["values"], right)
-        at_places = np.take_along_axis(numbers, found["places"], axis)
-        np.testing.assert_array_equal(at_places, right)
 
 
 def test_files_of_unique_and_searchsorted(tmp_path):

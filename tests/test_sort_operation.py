@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.ops.keys import ORDERS
 from opencl_lab.lab.ops.sort import check
 from opencl_lab.lab.ops.sort.check import find_fault
@@ -40,15 +39,6 @@ def test_generated_keys_have_the_order_they_claim(order, dtype):
         and 400 < top < 600,
     }
     assert claims[order]
-
-
-def test_rows_of_generated_keys_are_arranged_by_themselves():
-    problem = SORT.problem(n=100, rows=3)
-    assert (problem.n, problem.rows) == (100, 3)
-    keys = SORT.generate(problem, 3, order="sorted")["keys"]
-    assert keys.shape == (3, 100) and (np.diff(keys.astype(np.int64)) >= 0).all()
-    with pytest.raises(InvalidProblem, match="rows is given by the input file"):
-        SORT.problem_of({"keys": keys}, rows=3)
 
 
 @pytest.mark.filterwarnings("error")

@@ -220,17 +220,6 @@ class Operation(ABC, Generic[P]):
         """Return the result in the shape that a user of `arrays` expects; random data have none."""
         return outputs[self.output]
 
-    def second(self, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the options of a second run whose result is combined with that of the first.
-
-        `combined` does so. By default None: there is only one run.
-        """
-        return None
-
-    def combined(self, first: Arrays, second: Arrays) -> Arrays:
-        """Return the outputs of two runs, combined; see `second`."""
-        raise NotImplementedError(f"{self.name} has no second run")
-
     def beside(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Arrays:
         """Return the other arrays of the result by name, such as the indices of its values.
 

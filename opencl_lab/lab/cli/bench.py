@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.cli.common import complain, document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import (
+    complain,
+    document,
+    global_options,
+    option,
+    print_json,
+    settings,
+)
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.values import no_nan
 from opencl_lab.lab.engine.stored import Results, read_results
@@ -31,21 +38,19 @@ OPTIONAL = ("runs", "kernel ratio", "old min..max", "new min..max")
     invoke_without_command=True,
     no_args_is_help=True,
 )
-@click.option(
-    "--compare",
-    nargs=2,
-    metavar="OLD NEW",
-    help="Compare two runs row by row: JSON documents, or folders of `oclab bench`. Exit status 1 "
+@option(
+    "--compare OLD NEW",
+    "Compare two runs row by row: JSON documents, or folders of `oclab bench`. Exit status 1 "
     "if an OpenCL row became slower beyond noise and the threshold, fails now, or is missing "
     "although the new run has measured the same problem.",
+    nargs=2,
 )
-@click.option(
-    "--threshold",
+@option(
+    "--threshold X",
+    "With --compare: the ratio of medians above which a slower row is a regression.  "
+    f"[default: {THRESHOLD:.2f}]",
     type=click.FloatRange(1.0, 1e6),
     callback=no_nan,
-    metavar="X",
-    help="With --compare: the ratio of medians above which a slower row is a regression.  "
-    f"[default: {THRESHOLD:.2f}]",
 )
 @global_options
 @click.pass_context
@@ -74,7 +79,7 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
     worse = [row for row in changes.rows if row.regressed(threshold)]
     status = 1 if changes.regressed(threshold) else 0
     if settings().json:
-        print_json(_document(before, after, changes, threshold))
+        print_json(lambda: _document(before, after, changes, threshold))
         return status
     for warning in changes.warnings:
         complain(warning)

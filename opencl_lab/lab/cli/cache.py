@@ -8,7 +8,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import cache_dir
 from opencl_lab.core.wording import counted, size_text
 from opencl_lab.drivers.caches import remove_section, section_files, sections
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import answer, global_options, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
 
 
@@ -32,10 +32,8 @@ def _sections() -> list[tuple[str, int, int]]:
 def info_command() -> None:
     """Show the folder and the contents of the cache."""
     found = _sections()
-    if settings().json:
-        content = [{"name": n, "files": files, "bytes": size} for n, files, size in found]
-        print_json(document("cache info", path=str(cache_dir()), sections=content))
-        return
+    content = [{"name": n, "files": files, "bytes": size} for n, files, size in found]
+    answer("cache info", path=str(cache_dir()), sections=content)
     settings().say(str(cache_dir()))
     for name, files, size in found:
         settings().say(f"  {name}: {counted(files, 'file')}, {size_text(size)}")
@@ -54,7 +52,5 @@ def clear_command() -> None:
     except OSError as error:
         raise InvalidProblem(f"cannot clear {cache_dir()}: {error.strerror or error}") from error
     freed = sum(size for _, _, size in found)
-    if settings().json:
-        print_json(document("cache clear", path=str(cache_dir()), bytes=freed))
-        return
+    answer("cache clear", path=str(cache_dir()), bytes=freed)
     settings().say(f"cleared {cache_dir()}: {size_text(freed)}")

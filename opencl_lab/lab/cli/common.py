@@ -199,6 +199,20 @@ def _store(context: click.Context, parameter: click.Parameter, value: Any) -> An
     return value
 
 
+def option(flags: str, text: str, *, to: str | None = None, **how: Any) -> Callable[[Any], Any]:
+    """Return a `click.option`; `flags` end with what stands for the value, such as ``--seed N``.
+
+    `text` is its help, and `to` the name of the parameter, by default that of the flag. A default
+    is shown.
+    """
+    words = flags.split()
+    names = [word for word in words if word.startswith("-")]
+    metavar = " ".join(words[len(names) :]) or None
+    shown = how.get("default") is not None
+    names += [] if to is None else [to]
+    return click.option(*names, metavar=metavar, help=text, show_default=shown, **how)
+
+
 def add_options(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:
     """Add the `click.option` decorators to a command; `--help` lists them in this order."""
     for option in reversed(options):
@@ -208,29 +222,22 @@ def add_options(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:
 
 _STORED: dict[str, Any] = {"expose_value": False, "callback": _store, "is_eager": True}
 GLOBAL_OPTIONS = (
-    click.option(
-        "--device",
-        metavar="SPEC",
-        help="The device: gpu, cpu, accelerator, serial, an index of `oclab devices`, "
+    option(
+        "--device SPEC",
+        "The device: gpu, cpu, accelerator, serial, an index of `oclab devices`, "
         "platform:device, or a part of its name.",
         **_STORED,
     ),
-    click.option(
+    option(
         "--pretend",
+        "Run on PoCL with the limits of such a GPU.",
         type=click.Choice(list(LIMITS)),
-        help="Run on PoCL with the limits of such a GPU.",
         **_STORED,
     ),
-    click.option(
-        "--json", is_flag=True, help="Print one JSON document and nothing else.", **_STORED
-    ),
-    click.option(
-        "--markdown", is_flag=True, help="Print tables in Markdown, with all columns.", **_STORED
-    ),
-    click.option("--quiet", is_flag=True, help="Print only errors.", **_STORED),
-    click.option(
-        "-v", "--verbose", count=True, help="Print more; twice: with tracebacks.", **_STORED
-    ),
+    option("--json", "Print one JSON document and nothing else.", is_flag=True, **_STORED),
+    option("--markdown", "Print tables in Markdown, with all columns.", is_flag=True, **_STORED),
+    option("--quiet", "Print only errors.", is_flag=True, **_STORED),
+    option("-v --verbose", "Print more; twice: with tracebacks.", count=True, **_STORED),
 )
 
 
@@ -251,9 +258,15 @@ def document(command: str, **content: Any) -> dict[str, Any]:
     return {**made, **({} if where is None else {"environment": where}), **content}
 
 
-def print_json(content: Mapping[str, Any]) -> None:
-    """Print the one JSON document of a command."""
-    click.echo(json_text(content))
+def print_json(content: Callable[[], Mapping[str, Any]]) -> None:
+    """Print the one JSON document of a command, if --json asks for it; texts are silent then."""
+    if settings().json:
+        click.echo(json_text(content()))
+
+
+def answer(command: str, **content: Any) -> None:
+    """Print the `document` of a command, if --json asks for it."""
+    print_json(lambda: document(command, **content))
 
 
 def json_text(content: Mapping[str, Any]) -> str:

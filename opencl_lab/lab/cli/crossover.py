@@ -130,7 +130,7 @@ def _print_and_write(
     }
     show = partial(_print, sweep, search, found, complete)
     draws = stopped != "interrupted"
-    return print_and_write(content, show, lambda: write_results(folder, files, draws=draws))
+    return print_and_write(lambda: content, show, lambda: write_results(folder, files, draws=draws))
 
 
 def _as_dict(pair: Pair) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.discovery import choose_device, devices
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import answer, global_options, settings
 from opencl_lab.lab.measuring.roofline import Peaks, rate_text, stored_peaks
 
 OPTIONAL_COLUMNS = ("capabilities", "largest buffer", "local", "MHz", "units", "group")
@@ -44,21 +44,14 @@ def devices_command() -> None:
         if settings().device is not None:
             raise
         selection = None  # $OCLAB_DEVICE matches nothing; the list shows what would
-    if settings().json:
-        chosen = None if selection is None else selection.device.as_dict()
-        content = [device.as_dict() for device in found]
-        reason = None if selection is None else selection.reason
-        peaks = None if selection is None else stored_peaks(selection.device)
-        print_json(
-            document(
-                "devices",
-                device=chosen,
-                reason=reason,
-                devices=content,
-                peaks=None if peaks is None else asdict(peaks),
-            )
-        )
-        return
+    peaks = None if selection is None else stored_peaks(selection.device)
+    answer(
+        "devices",
+        device=None if selection is None else selection.device.as_dict(),
+        reason=None if selection is None else selection.reason,
+        devices=[device.as_dict() for device in found],
+        peaks=None if peaks is None else asdict(peaks),
+    )
     table = Table(title="OpenCL devices, the preferred one first", title_justify="left")
     for name in ("#", "spec", "kind", "device", "platform, driver", "units", "MHz", "memory"):
         words = name in ("kind", "device", "platform, driver")
@@ -85,7 +78,6 @@ def devices_command() -> None:
     settings().show(table, OPTIONAL_COLUMNS)
     if selection is not None:
         settings().say(f"chosen: {selection}")
-        peaks = stored_peaks(selection.device)
         if peaks is not None:
             settings().say(f"peaks that oclab doctor measured: {_peaks_text(peaks)}")
     else:

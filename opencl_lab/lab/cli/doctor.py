@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import answer, global_options, print_json, settings
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.doctor.installation import installation
 from opencl_lab.lab.doctor.toolchain import Tool, toolchain
@@ -61,19 +61,14 @@ def _table(title: str, first: str, rows: Sequence[Tool | Finding]) -> Table:
 def _without_device() -> None:
     """Print the OpenCL installation of this machine, and the tools."""
     found, tools = installation(), toolchain()
-    if settings().json:
-        rows, tool_rows = [asdict(item) for item in found], [asdict(tool) for tool in tools]
-        print_json(
-            document("doctor", device=None, probes=[], installation=rows, toolchain=tool_rows)
-        )
-        return
+    rows, tool_rows = [asdict(item) for item in found], [asdict(tool) for tool in tools]
+    answer("doctor", device=None, probes=[], installation=rows, toolchain=tool_rows)
     settings().print(_table(INSTALLATION, "part", found), Text(), _table("Tools", "tool", tools))
 
 
 @click.command("doctor")
-@click.option("--again", is_flag=True, help="Test all kernels again, as oclab selftest does.")
 @global_options
-def doctor_command(again: bool) -> int:
+def doctor_command() -> None:
     """Probe what the chosen device and its tools support, and say what to install.
 
     Each probe runs in a worker process, so that a driver that crashes or hangs
@@ -88,11 +83,9 @@ def doctor_command(again: bool) -> int:
         spec = settings().device or os.environ.get("OCLAB_DEVICE")
         wanted = f"matches {spec!r}" if spec else "is there"
         raise DeviceNotFound(f"no OpenCL device {wanted}; the list says what to install") from error
-    from opencl_lab.lab.cli.selftest import rows_of, status_of, table_of, tested_device
     from opencl_lab.lab.doctor.diagnose import PROBES, report
 
-    tested = tested_device(device, full=False) if again else None
-    settings().begin()  # after that, so that nothing is tested twice
+    settings().begin()
     with progress_bar("probing") as advance:
         done = 0
 
@@ -102,12 +95,6 @@ def doctor_command(again: bool) -> int:
             advance(done, len(PROBES), finding.title)
 
         found = report(device, progress)
-    if settings().json:
-        kernels = {} if tested is None else {"selftest": rows_of(tested)}
-        print_json({**found.as_dict(), **kernels})
-    else:
-        settings().print(*tables_of(found, everything=settings().verbose > 0))
-        if tested is not None:
-            settings().print(Text(), table_of(device, tested))
-        settings().say_busy()
-    return status_of(tested or {})
+    print_json(found.as_dict)
+    settings().print(*tables_of(found, everything=settings().verbose > 0))
+    settings().say_busy()

@@ -22,6 +22,8 @@ from opencl_lab.lab.cli.common import Settings, Visible, complain, global_option
 from opencl_lab.lab.cli.lazy import LazyGroup
 
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
+COMPLETES = "_OCLAB_COMPLETE"
+"""Set where a shell asks for completions."""
 
 
 PLACES = {
@@ -38,35 +40,8 @@ PLACES = {
 }
 
 
-class _Interrupted(click.ClickException):
-    exit_code = INTERRUPTED
-
-    def show(self, file: Any = None) -> None:
-        complain(command.sentence)
-
-
-@contextmanager
-def _without_blank_line() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise _Interrupted("interrupted") from None
-
-
-class _Commands(LazyGroup):
-    """The group of all commands, without the blank line that Click prints at Ctrl-C."""
-
-    def make_context(self, *args: Any, **more: Any) -> click.Context:
-        with _without_blank_line():
-            return super().make_context(*args, **more)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with _without_blank_line():
-            return super().invoke(ctx)
-
-
 @click.group(
-    cls=_Commands,
+    cls=LazyGroup,
     places=PLACES,
     operation_place="opencl_lab.lab.cli.operation:operation_command",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -130,18 +105,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = Settings()
     settings.arguments = tuple(sys.argv[1:] if arguments is None else arguments)
     if sys.stderr is None:
-        return _run(arguments, settings)
+        return _run(settings)
     with redirect_stderr(cast(TextIO, Visible(sys.stderr))):
-        return _run(arguments, settings)
+        return _run(settings)
 
 
-def _run(arguments: Sequence[str] | None, settings: Settings) -> int:
+def _status(settings: Settings) -> Any:
+    """Run the command; `cli.main` would print a blank line at Ctrl-C."""
+    if COMPLETES in os.environ:
+        return cli.main(prog_name="oclab", standalone_mode=False)
+    try:
+        with cli.make_context("oclab", list(settings.arguments), obj=settings) as context:
+            return cli.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+
+
+def _run(settings: Settings) -> int:
     if sys.stdout is None:
         complain("standard output is closed; redirect it to /dev/null to discard it")
         return 2
     try:
         with _warnings_as_lines(settings):
-            status = cli.main(arguments, prog_name="oclab", standalone_mode=False, obj=settings)
+            status = _status(settings)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except (click.exceptions.Abort, KeyboardInterrupt):

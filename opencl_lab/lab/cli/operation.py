@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from opencl_lab.lab.cli.common import global_options, settings
-from opencl_lab.lab.cli.options import problem_options, run_options
+from opencl_lab.lab.cli.common import global_options, option, settings
+from opencl_lab.lab.cli.options import problem_options, quick, run_options
 from opencl_lab.lab.cli.outputs import check_outputs, show_comparison
 from opencl_lab.lab.cli.parts import find_job, run_job
 from opencl_lab.lab.cli.progress import progress_bar
-from opencl_lab.lab.cli.request import OperationRequest, read_data, request_of
+from opencl_lab.lab.cli.request import OperationRequest, read_data
 from opencl_lab.lab.cli.values import BYTE_COUNT
 from opencl_lab.lab.engine.request import Request
-from opencl_lab.lab.engine.runner import Comparison, run_point
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.peers import residents
 
@@ -31,30 +31,20 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     @run_options
     @_parts_options(chosen)
     @_ranks_options(chosen)
-    @click.option(
-        "-o",
-        "--output",
-        metavar="FILE",
+    @option(
+        "-o --output FILE",
+        "Write the result to a file; - prints it, as comma-separated text, and nothing else.",
         type=click.Path(),
-        help="Write the result to a file; - prints it, as comma-separated text, and nothing else.",
     )
-    @click.option(
-        "--csv", "csv_file", metavar="FILE", type=click.Path(), help="Write the table as CSV."
-    )
-    @click.option(
-        "--plot",
-        "plot_file",
-        metavar="FILE",
-        type=click.Path(),
-        help="Write a plot of times or results.",
-    )
+    @option("--csv FILE", "Write the table as CSV.", to="csv_file", type=click.Path())
+    @option("--plot FILE", "Write a plot of times or results.", to="plot_file", type=click.Path())
     @global_options
     def command(**given: Any) -> int:
         if given.pop(DISTRIBUTED, False):
             from opencl_lab.lab.cli.over_ranks import run_over_ranks
 
             return run_over_ranks(chosen, given)
-        asked = request_of(chosen, given)
+        asked = OperationRequest.of(chosen, given)
         job = find_job(asked)
         return _run(asked) if job is None else run_job(asked, job)
 
@@ -79,12 +69,11 @@ def _parts_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
     """Return a decorator that adds the option of operations that process large files in parts."""
     if chosen.find_file_job is None:
         return lambda command: command
-    return click.option(
-        "--memory-limit",
-        type=BYTE_COUNT,
-        metavar="BYTES",
-        help="Sort a .npy file in parts if it needs more device memory than this, such as 256M.  "
+    return option(
+        "--memory-limit BYTES",
+        "Sort a .npy file in parts if it needs more device memory than this, such as 256M.  "
         "[default: $OCLAB_DEVICE_BYTES, else all memory]",
+        type=BYTE_COUNT,
     )
 
 
@@ -111,33 +100,12 @@ def _run(asked: OperationRequest) -> int:
     with progress_bar(chosen.name) as progress:
         point = replace(data.point, request=request)
         comparison = run_point(point, device=asked.selection.device, progress=progress)
-        comparison = _completed(asked, comparison)
     return show_comparison(asked, data, comparison)
-
-
-def _completed(asked: OperationRequest, comparison: Comparison) -> Comparison:
-    """Return a comparison with the result that needs a second run, if there is one.
-
-    It is checked like the first one; its row is added if it fails.
-    """
-    chosen, options = asked.chosen, asked.chosen.second(asked.options)
-    if options is None or not comparison.outputs:
-        return comparison
-    data = read_data(replace(asked, options=options))
-    request = Request(asked.run.algorithm, "none", repeats=1, timed=False)
-    other = run_point(replace(data.point, request=request), device=asked.selection.device)
-    work = comparison.workload
-    return replace(
-        comparison,
-        workload=replace(work, expected=chosen.combined(work.expected, other.workload.expected)),
-        measurements=[*comparison.measurements, *(x for x in other.measurements if not x.ok)],
-        outputs=other.outputs and chosen.combined(comparison.outputs, other.outputs),
-    )
 
 
 def _request(asked: OperationRequest, draws_result: bool) -> Request:
     """Return the request of a comparison; if no times are shown, one checked result is enough."""
-    request = asked.run.request(quick=True)
+    request = quick(asked.run)
     draws_times = asked.plot is not None and not draws_result
     if settings().json or not settings().quiet or asked.csv is not None or draws_times:
         return request

@@ -3,134 +3,99 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields, replace
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from opencl_lab.lab.cli.common import add_options
+from opencl_lab.lab.cli.common import add_options, option
 from opencl_lab.lab.cli.values import NUMBER, WHOLE_NUMBER, variants
 from opencl_lab.lab.engine.request import Request
 from opencl_lab.lab.operation import Operation, Option
+from opencl_lab.ops.solver import AUTO
 
 REPEATS, SECONDS = 5, 10.0
 """Default number of samples for one problem, and their time limit."""
 
 UNUSED_OVER_RANKS = (
-    *("against", "baseline", "threads", "resident", "vary", "time_limit", "memory_limit"),
+    *("--against", "--baseline", "--threads", "--resident", "--vary", "--time-limit"),
+    "--memory-limit",
 )
 TYPES: dict[type, Any] = {int: WHOLE_NUMBER, complex: NUMBER}
 """Types of options that differ between command line and Python."""
 
 RUN_OPTIONS = (
-    click.option(
-        "--algorithm",
+    option(
+        "--algorithm NAME[,NAME]|auto|all",
+        "OpenCL algorithms to run.",
+        to="algorithms",
         default="auto",
-        show_default=True,
-        metavar="NAME[,NAME]|auto|all",
-        help="OpenCL algorithms to run.",
     ),
-    click.option(
-        "--vary",
+    option(
+        "--vary NAME=A,B,C",
+        "Run each algorithm with all of these values of a kernel parameter; repeatable.",
+        to="variants",
         multiple=True,
-        metavar="NAME=A,B,C",
-        help="Run each algorithm with all of these values of a kernel parameter; repeatable.",
+        callback=lambda context, option, texts: variants(texts),
     ),
-    click.option(
-        "--resident",
-        is_flag=True,
-        help="Measure only with data on the device.",
-    ),
-    click.option(
-        "--against",
-        metavar="NAME[,NAME]|all|none",
-        help="References to compare with; all: also those with data on the device, and those that "
+    option("--resident", "Measure only with data on the device.", is_flag=True),
+    option(
+        "--against NAME[,NAME]|all|none",
+        "References to compare with; all: also those with data on the device, and those that "
         "are not installed.  [default: the installed ones with data on the host, if times are "
         "shown]",
     ),
-    click.option(
-        "--baseline",
-        metavar="NAME",
-        help="Implementation that speed-ups are over, such as numpy.  [default: c:seq, else the "
+    option(
+        "--baseline NAME",
+        "Implementation that speed-ups are over, such as numpy.  [default: c:seq, else the "
         "first reference that is measured]",
     ),
-    click.option(
-        "--repeats",
-        type=int,
-        metavar="R",
-        help="Number of samples of each implementation, unless --time-limit ends sampling.  "
+    option(
+        "--repeats R",
+        "Number of samples of each implementation, unless --time-limit ends sampling.  "
         f"[default: {REPEATS}; in a sweep until medians are precise]",
+        type=int,
     ),
-    click.option(
-        "--time-limit",
-        type=float,
-        metavar="S",
-        help="Time limit in seconds for the samples of one problem; each implementation gets at "
+    option(
+        "--time-limit S",
+        "Time limit in seconds for the samples of one problem; each implementation gets at "
         "least one. Without --repeats, sampling ends earlier if medians are precise.  "
         f"[default: {SECONDS:g} without --repeats]",
+        to="budget",
+        type=float,
     ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0),
-        metavar="N",
-        default=0,
-        show_default=True,
-        help="Seed of the data.",
-    ),
-    click.option(
-        "--threads",
-        type=int,
-        metavar="N",
-        help="Number of threads of references.  [default: all]",
-    ),
+    option("--seed N", "Seed of the data.", type=click.IntRange(0), default=0),
+    option("--threads N", "Number of threads of references.  [default: all]", type=int),
 )
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """The values of the options of `run_options`."""
+def request_of(given: dict[str, Any]) -> Request:
+    """Return the request of the options of `run_options`, and remove them from `given`."""
+    return Request(
+        **{item.name: given.pop(item.name) for item in fields(Request) if item.name in given}
+    )
 
-    algorithm: str
-    vary: tuple[str, ...]
-    resident: bool
-    against: str | None
-    baseline: str | None
-    repeats: int | None
-    time_limit: float | None
-    seed: int
-    threads: int | None
 
-    @classmethod
-    def taken_from(cls, given: dict[str, Any]) -> RunOptions:
-        """Return these options of a command, and remove them from `given`."""
-        return cls(**{field.name: given.pop(field.name) for field in fields(cls)})
-
-    def request(self, quick: bool = False) -> Request:
-        """Return the request of a comparison; a quick one takes few samples by default."""
-        few = quick and self.repeats is None and self.time_limit is None
-        return Request(
-            algorithms=self.algorithm,
-            variants=variants(self.vary),
-            against=self.against,
-            baseline=self.baseline,
-            repeats=REPEATS if few else self.repeats,
-            budget=SECONDS if few else self.time_limit,
-            threads=self.threads,
-            resident=self.resident,
-        )
+def quick(request: Request) -> Request:
+    """Return a request with few samples, unless it says how many."""
+    few = request.repeats is None and request.budget is None
+    return replace(request, repeats=REPEATS, budget=SECONDS) if few else request
 
 
 def run_options(command: Any) -> Any:
-    """Add the options of commands that compare implementations; `RunOptions` takes them."""
+    """Add the options of commands that compare implementations; `request_of` takes them."""
     return add_options(command, RUN_OPTIONS)
 
 
-def refuse_unused(given: Mapping[str, Any], more: Sequence[str] = ()) -> None:
+def refuse_unused(algorithm: str) -> None:
     """Refuse options that have no meaning over ranks, where only `auto` runs."""
-    used = [name for name in (*UNUSED_OVER_RANKS, *more) if given.get(name)]
-    if used or given.get("algorithm", "auto") != "auto":
-        name = (used or ["algorithm"])[0].replace("_", "-")
-        raise click.UsageError(f"--{name} is not used with --distributed; leave it out")
+    context = click.get_current_context()
+    for item in context.command.params:
+        given = context.get_parameter_source(item.name or "") is ParameterSource.COMMANDLINE
+        flag = item.opts[0]
+        if (given and flag in UNUSED_OVER_RANKS) or (flag == "--algorithm" and algorithm != AUTO):
+            raise click.UsageError(f"{flag} is not used with --distributed; leave it out")
 
 
 def problem_options(chosen: Operation[Any], without: tuple[str, ...] = ()) -> Callable[[Any], Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,13 @@ from opencl_lab.core.errors import BuildError
 from opencl_lab.lab.cli.common import (
     complain,
     document,
-    print_json,
     say_written,
     settings,
     write_files,
 )
 from opencl_lab.lab.cli.options import used_options
 from opencl_lab.lab.cli.request import Data, OperationRequest
+from opencl_lab.lab.cli.results import print_and_write
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.files import check_array, is_text, summary, write_array
@@ -34,16 +33,37 @@ from opencl_lab.ops.solver import Problem
 
 
 def show_comparison(asked: OperationRequest, data: Data, comparison: Comparison) -> int:
-    """Print the rows, and write the files, even if nothing can be printed; return the status."""
+    """Print the rows, and write the files; return the status."""
+    chosen, problem = asked.chosen, comparison.workload.problem
     if data.stored:
         options = {**data.options, **asked.files_by_name}
     else:
-        options = {**used_options(asked.chosen, data.options), "seed": asked.run.seed}
-    try:
-        _print_what_was_read(asked, data)
-        _print_comparison(asked, comparison, options)
-    finally:
-        failed = _Outputs(asked, data, comparison, options).write()
+        options = {**used_options(chosen, data.options), "seed": asked.seed}
+
+    def show() -> None:
+        _say_what_was_read(asked, data)
+        settings().say_device()
+        table = comparison_table(comparison.measurements, f"{chosen.name}: {problem.title}")
+        settings().show(table, OPTIONAL_COLUMNS)
+        if settings().verbose:
+            _say_details(comparison)
+
+    def plot(path: Path) -> None:
+        title = f"{chosen.name}: {problem.title}\n{asked.selection.device}"
+        _plot(path, chosen, data, comparison, title)
+
+    before = problem.as_dict() if data.stored else options
+    output = asked.output if comparison.outputs else None
+    rows = [(before, row) for row in comparison.measurements]
+    files: list[tuple[Path | None, Callable[[Path], Any]]] = [
+        (asked.csv, lambda path: write_csv(path, rows, tuple(before))),
+        (asked.plot, plot),
+        (output, lambda path: _write_result(path, chosen, data, comparison)),
+    ]
+    content = partial(rows_document, asked, problem, options, output, comparison.measurements)
+    failed = print_and_write(content, show, lambda: write_named(files))
+    if asked.output is not None and output is None:
+        complain(f"{asked.output} is not written: no algorithm gave a correct result")
     return failed or comparison.exit_status
 
 
@@ -92,7 +112,7 @@ def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> 
     }
 
 
-def _print_what_was_read(asked: OperationRequest, data: Data) -> None:
+def _say_what_was_read(asked: OperationRequest, data: Data) -> None:
     """Print how text files were interpreted, where that is ambiguous."""
     reading = asked.chosen.reading(data.arrays, **data.options)
     for file, item in zip(asked.files, data.stored.values(), strict=False):
@@ -104,42 +124,27 @@ def _print_what_was_read(asked: OperationRequest, data: Data) -> None:
                 settings().say(f"{file} says {name} {value:g}; {given} is used instead")
 
 
-def print_rows(
+def rows_document(
     asked: OperationRequest,
     problem: Problem,
     options: Mapping[str, Any],
     output: Path | None,
     rows: Sequence[Measurement],
     **more: Any,
-) -> None:
-    """Print the JSON document of the command; `output` is the file of its result."""
-    content = {
-        "device": asked.selection.as_dict(),
-        "problem": problem.as_dict(),
-        "options": options,
-        "output": str(output) if output else None,
-        "results": [row.as_row() for row in rows],
-    }
-    print_json(document(asked.chosen.name, **content, **more))
+) -> dict[str, Any]:
+    """Return the JSON document of the command; `output` is the file of its result."""
+    return document(
+        asked.chosen.name,
+        device=asked.selection.as_dict(),
+        problem=problem.as_dict(),
+        options=options,
+        output=str(output) if output else None,
+        results=[row.as_row() for row in rows],
+        **more,
+    )
 
 
-def _print_comparison(
-    asked: OperationRequest, comparison: Comparison, options: Mapping[str, Any]
-) -> None:
-    """Print the rows as a table or as JSON; `options` are written to the JSON document."""
-    problem, rows = comparison.workload.problem, comparison.measurements
-    if settings().json:
-        written = asked.output if comparison.outputs else None
-        print_rows(asked, problem, options, written, rows)
-        return
-    settings().say_device()
-    table = comparison_table(rows, f"{asked.chosen.name}: {problem.title}")
-    settings().show(table, OPTIONAL_COLUMNS)
-    if settings().verbose:
-        _print_details(comparison)
-
-
-def _print_details(comparison: Comparison) -> None:
+def _say_details(comparison: Comparison) -> None:
     """Print the parameters and launches of OpenCL rows, and compiler messages."""
     for row in comparison.measurements:
         if row.kind == "opencl":
@@ -152,71 +157,52 @@ def _print_details(comparison: Comparison) -> None:
             click.echo(error.details(), err=True)
 
 
-@dataclass(frozen=True)
-class _Outputs:
-    """The files of a comparison."""
+def write_named(files: Sequence[tuple[Path | None, Callable[[Path], Any]]]) -> int:
+    """Write the files that have a name, and print which; return the exit status."""
+    written: list[Path] = []
 
-    asked: OperationRequest
-    data: Data
-    comparison: Comparison
-    options: Mapping[str, Any]  # those for reports
+    def keep(path: Path, write: Callable[[Path], Any]) -> None:
+        write(path)
+        written.append(path)
 
-    def write(self) -> int:
-        """Write the requested files, and print which; return the exit status."""
-        asked = self.asked
-        files = ((asked.csv, self._csv), (asked.plot, self._plot), (asked.output, self._output))
-        written: list[Path] = []
+    failed = write_files(*(partial(keep, path, write) for path, write in files if path is not None))
+    say_written(written)
+    return failed
 
-        def keep(path: Path, write: Callable[[Path], bool | None]) -> None:
-            if write(path) is not False:
-                written.append(path)
 
-        failed = write_files(
-            *(partial(keep, path, write) for path, write in files if path is not None)
-        )
-        say_written(written)
-        return failed
-
-    def _csv(self, path: Path) -> None:
-        before = self.data.point.problem.as_dict() if self.data.stored else self.options
-        write_csv(path, ((before, row) for row in self.comparison.measurements), tuple(before))
-
-    def _plot(self, path: Path) -> None:
-        chosen, comparison, arrays = self.asked.chosen, self.comparison, self.data.arrays
-        work, outputs = comparison.workload, comparison.outputs
-        title = f"{chosen.name}: {work.problem.title}\n{self.asked.selection.device}"
-        shows_result = arrays and outputs
-        curves = chosen.curves(arrays, outputs, **self.data.options) if shows_result else None
+def _plot(
+    path: Path, chosen: Operation[Any], data: Data, comparison: Comparison, title: str
+) -> None:
+    """Plot the result of a user's arrays if it is a curve, else the times."""
+    work, outputs = comparison.workload, comparison.outputs
+    if data.arrays and outputs:
+        curves = chosen.curves(data.arrays, outputs, **data.options)
         if curves is not None:
             plot_curves(path, curves, title)
             return
-        data = work.problem, work.inputs, work.expected, outputs
-        pictures = chosen.pictures(*data) if outputs else None
-        plot_comparison(path, comparison.measurements, title, pictures)
+    arrays = work.problem, work.inputs, work.expected, outputs
+    plot_comparison(
+        path, comparison.measurements, title, chosen.pictures(*arrays) if outputs else None
+    )
 
-    def _output(self, path: Path) -> bool:
-        """Write the result, if there is a correct one; return whether it was written."""
-        chosen, arrays, options = self.asked.chosen, self.data.arrays, self.data.options
-        outputs = self.comparison.outputs
-        if not outputs:
-            reason = "no algorithm gave a correct result"
-            complain(f"{path} is not written: {reason}")
-            return False
-        names = [name for item in self.data.stored.values() for name in item.names]
-        kept = bool(names) and chosen.keeps_columns(arrays, **options)
-        result, shown = chosen.present(arrays, outputs, **options), names if kept else ()
-        write_array(
-            path,
-            result,
-            partial(chosen.columns, arrays, outputs, shown, **options),
-            like=(arrays or self.comparison.workload.inputs)[chosen.inputs[0]],
-            names=shown,
-            parts=_parts(chosen, result, arrays, outputs, options),
+
+def _write_result(path: Path, chosen: Operation[Any], data: Data, comparison: Comparison) -> None:
+    """Write the result, below the names of columns that it keeps."""
+    arrays, options, outputs = data.arrays, data.options, comparison.outputs
+    names = [name for item in data.stored.values() for name in item.names]
+    kept = bool(names) and chosen.keeps_columns(arrays, **options)
+    result, shown = chosen.present(arrays, outputs, **options), names if kept else ()
+    write_array(
+        path,
+        result,
+        partial(chosen.columns, arrays, outputs, shown, **options),
+        like=(arrays or comparison.workload.inputs)[chosen.inputs[0]],
+        names=shown,
+        parts=_parts(chosen, result, arrays, outputs, options),
+    )
+    if names and not kept and is_text(path):
+        first = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        complain(
+            f"the names above the columns ({first}) are not written to {path}, whose "
+            "columns hold something else",
         )
-        if names and not kept and is_text(path):
-            first = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-            complain(
-                f"the names above the columns ({first}) are not written to {path}, whose "
-                "columns hold something else",
-            )
-        return True

@@ -16,7 +16,7 @@ from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.cli.options import refuse_unused
 from opencl_lab.lab.cli.outputs import check_outputs, show_comparison
 from opencl_lab.lab.cli.progress import progress_bar
-from opencl_lab.lab.cli.request import Data, OperationRequest, read_data, request_of
+from opencl_lab.lab.cli.request import Data, OperationRequest, read_data
 from opencl_lab.lab.engine.over_ranks import measure
 from opencl_lab.lab.engine.request import Point
 from opencl_lab.lab.operation import Operation
@@ -48,17 +48,14 @@ def run_over_ranks(chosen: Operation[Any], given: dict[str, Any]) -> int:
 def _prepared(
     comm: Any, chosen: Operation[Any], given: dict[str, Any]
 ) -> tuple[Device, OperationRequest]:
-    refuse_unused(given)
+    refuse_unused(given["algorithms"])
     asked_for = str(settings().device or os.environ.get("OCLAB_DEVICE", ""))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeviceFallbackWarning)  # rank 0 says which device it has
         device = device_of(comm, settings().device)
     if comm.rank or "," in asked_for:
         settings().device = device.spec
-    asked = request_of(chosen, given)
-    if chosen.second(asked.options) is not None:
-        raise click.UsageError("--distributed makes one run, and this result needs two")
-    return device, asked
+    return device, OperationRequest.of(chosen, given)
 
 
 def _read(asked: OperationRequest) -> Data:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, ReferenceUnavailable
-from opencl_lab.lab.cli.common import complain, say_written, settings, write_files
-from opencl_lab.lab.cli.outputs import print_rows
+from opencl_lab.lab.cli.common import complain, settings
+from opencl_lab.lab.cli.outputs import rows_document, write_named
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import OperationRequest
+from opencl_lab.lab.cli.results import print_and_write
+from opencl_lab.lab.cli.values import variants
 from opencl_lab.lab.engine.references import references_of
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
@@ -27,7 +30,7 @@ NOT_RUN = "references are not run on files that are sorted in parts: they need t
 
 def find_job(asked: OperationRequest) -> FileSort | None:
     """Return the job that processes the input files in parts; None if they are read as a whole."""
-    file, limit, algorithm = asked.files[0], asked.memory_limit, asked.run.algorithm
+    file, limit, algorithm = asked.files[0], asked.memory_limit, str(asked.run.algorithms)
     if limit is not None and not str(file).lower().endswith(".npy"):
         raise click.UsageError("--memory-limit is for a .npy file; leave it out")
     make = asked.chosen.find_file_job
@@ -53,18 +56,22 @@ def run_job(asked: OperationRequest, job: FileSort) -> int:
     rows = [ours] + [
         Measurement(item.name, item.kind, item.name, "unavailable", NOT_RUN) for item in references
     ]
-    writers: list[Callable[[], None]] = []
-    if asked.csv is not None:
-        writers.append(partial(write_csv, asked.csv, [({}, row) for row in rows]))
-    if asked.plot is not None:
-        title = f"{asked.chosen.name}: {job.problem.title}\n{asked.selection.device}"
-        writers.append(partial(plot_comparison, asked.plot, rows, title))
-    try:
-        _print(asked, job, result, rows, output)
-    finally:
-        failed = write_files(*writers)
-        others = () if failed else (asked.csv, asked.plot)
-        say_written([output if result.fault is None else None, *others])
+    title = f"{asked.chosen.name}: {job.problem.title}\n{asked.selection.device}"
+    files: list[tuple[Path | None, Callable[[Path], Any]]] = [
+        (output if result.fault is None else None, lambda path: None),  # it is there
+        (asked.csv, lambda path: write_csv(path, [({}, row) for row in rows])),
+        (asked.plot, lambda path: plot_comparison(path, rows, title)),
+    ]
+    stages = {f"{stage}_ms": value * 1e3 for stage, value in result.stages.items()}
+    split = job.split
+    parts: dict[str, Any] = {"count": split.runs, "bytes": split.nbytes, "merged": split.merges}
+    parts |= {**stages, "check_ms": result.check_seconds * 1e3}
+    options = {**asked.options, **asked.files_by_name}
+    content = partial(rows_document, asked, job.problem, options, files[0][0], rows, parts=parts)
+    show = partial(_show, asked, job, result, rows)
+    failed = print_and_write(content, show, lambda: write_named(files))
+    if result.fault is not None:
+        complain(f"{output} is not written: the result is wrong")
     return failed or (0 if ours.ok else 1)
 
 
@@ -77,23 +84,24 @@ def _references_left_out(asked: OperationRequest, job: FileSort) -> list[Referen
     references = [*wanted.on_host, *wanted.on_device]
     if references and wanted.by_name:
         raise ReferenceUnavailable(f"{references[0].name} cannot run here: {NOT_RUN}")
-    if run.algorithm == "all" or "," in run.algorithm or run.vary:
+    names = str(run.algorithms)
+    if names == "all" or "," in names or run.variants != variants(()):
         raise InvalidConfig(f"{job.reason}: name one algorithm, and no --vary")
     if run.repeats is not None and run.repeats != 1:
         raise InvalidConfig(f"{job.reason}, once: leave --repeats out")
-    if run.time_limit is not None:
+    if run.budget is not None:
         raise InvalidConfig(f"{job.reason}, once: leave --time-limit out")
     return references
 
 
 def _measurement(job: FileSort, result: FileResult, device: Device) -> Measurement:
     return Measurement(
-        f"opencl:{job.algorithm}",
+        f"opencl:{job.split.algorithm.name}",
         "opencl",
-        job.algorithm,
+        job.split.algorithm.name,
         "correct" if result.fault is None else "correctness",
         result.fault or "",
-        config=job.config,
+        config=dict(job.split.config),
         workers=device.compute_units,
         kernel_ms=result.stages["kernels"] * 1e3,
         build_ms=result.stages["build"] * 1e3,
@@ -102,25 +110,15 @@ def _measurement(job: FileSort, result: FileResult, device: Device) -> Measureme
     )
 
 
-def _print(
-    asked: OperationRequest,
-    job: FileSort,
-    result: FileResult,
-    rows: Sequence[Measurement],
-    output: Path,
+def _show(
+    asked: OperationRequest, job: FileSort, result: FileResult, rows: Sequence[Measurement]
 ) -> None:
-    if settings().json:
-        stages = {f"{stage}_ms": value * 1e3 for stage, value in result.stages.items()}
-        parts = {**job.parts, **stages, "check_ms": result.check_seconds * 1e3}
-        options = {**asked.options, **asked.files_by_name}
-        written = output if result.fault is None else None
-        print_rows(asked, job.problem, options, written, rows, parts=parts)
     settings().say_device()
     rate = job.nbytes / result.seconds * 1e-9
     verdict = "correct" if result.fault is None else f"wrong: {result.fault}"
     settings().say(
         f"{asked.chosen.name}: {job.problem.title}, {rows[0].implementation} in "
-        f"{job.parts_text}: {result.seconds:.4g} s, {rate:.3g} GB/s; {verdict} "
+        f"{job.split}: {result.seconds:.4g} s, {rate:.3g} GB/s; {verdict} "
         f"(checked in {result.check_seconds:.3g} s)"
     )
     if settings().verbose:
@@ -128,5 +126,3 @@ def _print(
         settings().say(f"stages, which overlap: {stages_text}")
     if len(rows) > 1:
         settings().say(NOT_RUN)
-    if result.fault is not None:
-        complain(f"{output} is not written: the result is wrong")

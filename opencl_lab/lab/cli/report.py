@@ -7,10 +7,17 @@ from pathlib import Path
 import click
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.paths import check_target, write_target
+from opencl_lab.core.paths import check_target
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.cli.common import complain, document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import (
+    answer,
+    complain,
+    global_options,
+    option,
+    settings,
+)
 from opencl_lab.lab.cli.progress import progress_bar
+from opencl_lab.lab.cli.results import write_text
 from opencl_lab.lab.report.documents import find_results
 from opencl_lab.lab.report.page import page_of
 
@@ -20,15 +27,9 @@ NAME = "report.html"
 
 @click.command("report")
 @click.argument("place", metavar="DIR", type=click.Path())
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(),
-    help=f"The page.  [default: {NAME} in the folder]",
-)
+@option("-o --output FILE", f"The page.  [default: {NAME} in the folder]", type=click.Path())
 @global_options
-def report_command(place: str, output: str | None) -> int:
+def report_command(place: str, output: str | None) -> None:
     """Make a page of the results in a folder and its subfolders.
 
     It reads the JSON documents written by `oclab bench`, `oclab study` and other commands with
@@ -47,11 +48,7 @@ def report_command(place: str, output: str | None) -> int:
     command = ["oclab", *settings().arguments]
     with progress_bar("report") as progress:
         page = page_of(documents, skipped, folder, command, progress)
-    with write_target(target) as temporary:
-        temporary.write_text(page, encoding="utf-8")
-    if settings().json:
-        read = [str(results.path) for results in documents]
-        print_json(document("report", output=str(target), read=read, skipped=skipped))
-    else:
-        settings().say(f"written to {target}: {counted(len(documents), 'document')}")
-    return 0
+    write_text(target, page)
+    read = [str(results.path) for results in documents]
+    answer("report", output=str(target), read=read, skipped=skipped)
+    settings().say(f"written to {target}: {counted(len(documents), 'document')}")

@@ -13,8 +13,8 @@ import click
 from opencl_lab.core.paths import check_target
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.cli.common import output_path, settings
-from opencl_lab.lab.cli.options import RunOptions, given_of
-from opencl_lab.lab.engine.request import Point, point_of
+from opencl_lab.lab.cli.options import given_of, request_of
+from opencl_lab.lab.engine.request import Point, Request, point_of
 from opencl_lab.lab.files import STDIN, STDOUT, Stored, check_output, is_rounded, read_stored
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.drawing import check_plot
@@ -28,45 +28,49 @@ class OperationRequest:
     chosen: Operation[Any]
     files: tuple[str | None, ...]  # the input files; None for each that is not given
     options: Mapping[str, Any]  # the given options of the problem
-    run: RunOptions
+    run: Request
+    seed: int
     memory_limit: float | None
     output: Path | None  # the file of the result; below, those of the table and the plot
     csv: Path | None
     plot: Path | None
     selection: Selection
 
+    @classmethod
+    def of(cls, chosen: Operation[Any], given: dict[str, Any]) -> OperationRequest:
+        """Return the request of a command's options and arguments, with all paths checked."""
+        run, seed = request_of(given), given.pop("seed")
+        limit = given.pop("memory_limit", None)
+        output, csv, plot = (given.pop(name) for name in ("output", "csv_file", "plot_file"))
+        if output == STDIN:  # "-" for an output, too
+            if settings().json:
+                raise click.UsageError("the result and --json cannot both be printed; name a file")
+            output, settings().quiet = STDOUT, True
+        files = tuple(given.pop(name) for name in chosen.inputs)
+        request = cls(
+            chosen,
+            files,
+            given_of(given),
+            run,
+            seed,
+            limit,
+            output_path(output, partial(check_output, formats=chosen.formats)),
+            output_path(csv, check_target),
+            output_path(plot, check_plot),
+            settings().begin(),
+        )
+        about_data = [o.name for o in chosen.options if o.about_data and not o.with_files]
+        useless = [name for name in about_data if name in request.options]
+        if useless and any(file is not None for file in files):
+            raise click.UsageError(
+                f"--{useless[0]} is for generated data; leave it out with a file"
+            )
+        return request
+
     @property
     def files_by_name(self) -> dict[str, str | None]:
         """The input files by the names of the inputs."""
         return dict(zip(self.chosen.inputs, self.files, strict=True))
-
-
-def request_of(chosen: Operation[Any], given: dict[str, Any]) -> OperationRequest:
-    """Return the request of a command's options and arguments, with all paths checked."""
-    run = RunOptions.taken_from(given)
-    limit = given.pop("memory_limit", None)
-    output, csv, plot = (given.pop(name) for name in ("output", "csv_file", "plot_file"))
-    if output == STDIN:  # "-" for an output, too
-        if settings().json:
-            raise click.UsageError("the result and --json cannot both be printed; name a file")
-        output, settings().quiet = STDOUT, True
-    files = tuple(given.pop(name) for name in chosen.inputs)
-    request = OperationRequest(
-        chosen,
-        files,
-        given_of(given),
-        run,
-        limit,
-        output_path(output, partial(check_output, formats=chosen.formats)),
-        output_path(csv, check_target),
-        output_path(plot, check_plot),
-        settings().begin(),
-    )
-    about_data = [o.name for o in chosen.options if o.about_data and not o.with_files]
-    useless = [name for name in about_data if name in request.options]
-    if useless and any(file is not None for file in files):
-        raise click.UsageError(f"--{useless[0]} is for generated data; leave it out with a file")
-    return request
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ def read_data(asked: OperationRequest) -> Data:
     chosen, options = asked.chosen, dict(asked.options)
     files = [file for file in asked.files if file is not None]
     if not files:
-        return Data(point_of(chosen, options, asked.run.seed), {}, options)
+        return Data(point_of(chosen, options, asked.seed), {}, options)
     if len(files) != len(asked.files):
         raise click.UsageError(
             f"{chosen.name} takes {len(asked.files)} input files ({', '.join(chosen.inputs)}) "

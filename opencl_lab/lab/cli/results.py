@@ -106,15 +106,16 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def print_and_write(
-    content: Mapping[str, Any], show: Callable[[], None], write: Callable[[], int]
+    content: Callable[[], Mapping[str, Any]], show: Callable[[], None], write: Callable[[], int]
 ) -> int:
-    """Print a document with --json, else show it; return the exit status of `write`."""
+    """Print a document with --json, else show it; return the exit status of `write`.
+
+    Files are written after that, even if nothing can be printed.
+    """
     try:
-        if settings().json:
-            print_json(content)
-        else:
-            show()
-    finally:  # even if the output cannot be printed
+        print_json(content)
+        show()
+    finally:
         failed = write()
     return failed
 

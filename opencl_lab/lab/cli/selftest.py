@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.core.errors import LaunchError
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import answer, global_options, option, settings
 from opencl_lab.lab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -27,38 +27,7 @@ WORDS = {
 }
 
 
-def tested_device(device: Device, *, full: bool) -> Mapping[Family, Verdict]:
-    """Test a device, show the progress, and return the verdicts."""
-    from opencl_lab.ops.selftest import examine
-
-    with progress_bar("testing") as advance:
-        done = 0
-
-        def progress(family: Family, verdict: Verdict) -> None:
-            nonlocal done
-            done += 1
-            advance(done, 0, str(family))
-
-        return examine(device, progress, full=full)
-
-
-def rows_of(tested: Mapping[Family, Verdict]) -> list[dict[str, Any]]:
-    """Return the verdicts as JSON-able rows."""
-    return [
-        {
-            "operation": family.operation,
-            "algorithm": family.algorithm,
-            "wide": family.wide,
-            "status": STATUS[verdict.word],
-            "reason": verdict.detail if verdict.word != "no" else "",
-            "trials": verdict.value or 0,
-            "seconds": verdict.seconds,
-        }
-        for family, verdict in sorted(tested.items())
-    ]
-
-
-def table_of(device: Device, tested: Mapping[Family, Verdict]) -> Table:
+def _table(device: Device, tested: Mapping[Family, Verdict]) -> Table:
     """Return the verdicts as a table."""
     title = Text(f"Kernels on {device}")
     table = Table(title=title, title_justify="left", title_style="bold")
@@ -75,7 +44,7 @@ def table_of(device: Device, tested: Mapping[Family, Verdict]) -> Table:
 
 
 @click.command("selftest")
-@click.option("--full", is_flag=True, help="All trials of all algorithms; takes some minutes.")
+@option("--full", "All trials of all algorithms; takes some minutes.", is_flag=True)
 @global_options
 def selftest_command(full: bool) -> int:
     """Test whether kernels are right on the chosen device.
@@ -85,20 +54,34 @@ def selftest_command(full: bool) -> int:
     then do not choose an algorithm that is wrong. The exit status is 1 if one is,
     and 4 if none is but some could not be tested.
     """
+    from opencl_lab.ops.selftest import examine
+
     device = settings().select().device
-    tested = tested_device(device, full=full)
-    if settings().json:
-        print_json(document("selftest", device=device.as_dict(), results=rows_of(tested)))
-    else:
-        settings().print(table_of(device, tested))
-        words = [verdict.word for verdict in tested.values()]
-        wrong, untested = words.count("broken"), words.count("unknown")
-        unknown = f", {untested} untested" if untested else ""
-        settings().say(f"{len(tested)} families of kernels, {wrong or 'none'} wrong{unknown}")
-    return status_of(tested)
+    with progress_bar("testing") as advance:
+        done = 0
 
+        def progress(family: Family, verdict: Verdict) -> None:
+            nonlocal done
+            done += 1
+            advance(done, 0, str(family))
 
-def status_of(tested: Mapping[Family, Verdict]) -> int:
-    """Return the exit status for verdicts."""
-    words = {verdict.word for verdict in tested.values()}
-    return 1 if "broken" in words else LaunchError.exit_status if "unknown" in words else 0
+        tested = examine(device, progress, full=full)
+    rows = [
+        {
+            "operation": family.operation,
+            "algorithm": family.algorithm,
+            "wide": family.wide,
+            "status": STATUS[verdict.word],
+            "reason": verdict.detail if verdict.word != "no" else "",
+            "trials": verdict.value or 0,
+            "seconds": verdict.seconds,
+        }
+        for family, verdict in sorted(tested.items())
+    ]
+    answer("selftest", device=device.as_dict(), results=rows)
+    words = [verdict.word for verdict in tested.values()]
+    wrong, untested = words.count("broken"), words.count("unknown")
+    settings().print(_table(device, tested))
+    unknown = f", {untested} untested" if untested else ""
+    settings().say(f"{len(tested)} families of kernels, {wrong or 'none'} wrong{unknown}")
+    return 1 if wrong else LaunchError.exit_status if untested else 0

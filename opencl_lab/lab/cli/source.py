@@ -17,7 +17,7 @@ from opencl_lab.core.plan import Argument, Buffer, Launch, LocalMemory, Plan, ch
 from opencl_lab.core.records import as_json
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import render
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import answer, global_options, option, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options, used_options
 from opencl_lab.lab.operation import Operation
@@ -50,22 +50,14 @@ def source_operation_command(chosen: Operation[Any]) -> click.Command:
 
     @click.command(chosen.name, help=help_text)
     @problem_options(chosen)
-    @click.option(
-        "--algorithm",
-        default="auto",
-        show_default=True,
-        metavar="NAME|auto",
-        help="Algorithm to print.",
-    )
+    @option("--algorithm NAME|auto", "Algorithm to print.", default="auto")
     @global_options
     def command(algorithm: str, **given: Any) -> None:
         options = used_options(chosen, given_of(given))
         shown = _Shown.of(chosen, chosen.problem(**given_of(given)), algorithm)
-        if settings().json:
-            print_json(document("source", operation=chosen.name, options=options, **shown.content))
-        else:
-            text = shown.comment(chosen.name) + "".join(shown.code())
-            settings().console.print(text, markup=False, soft_wrap=True, end="")
+        answer("source", operation=chosen.name, options=options, **shown.content)
+        text = shown.comment(chosen.name) + "".join(shown.code())
+        settings().console.print(text, markup=False, soft_wrap=True, end="")
 
     return command
 

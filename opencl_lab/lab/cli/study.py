@@ -15,10 +15,11 @@ from rich.table import Table
 from opencl_lab.core import early
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.cli.common import (
+    answer,
     device_of_jobs,
     document,
     global_options,
-    print_json,
+    option,
     settings,
 )
 from opencl_lab.lab.cli.progress import progress_bar
@@ -42,50 +43,34 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
 
 @click.command("study")
 @click.argument("name", type=click.Choice(["list", "all", *STUDIES]), metavar="list|NAME|all")
-@click.option(
+@option(
     "--scale",
+    "small: a few minutes on two cores; full: the sizes of the reports, for a GPU.",
     type=click.Choice(SCALES),
     default="small",
-    show_default=True,
-    help="small: a few minutes on two cores; full: the sizes of the reports, for a GPU.",
 )
-@click.option(
-    "--part",
-    "parts",
-    metavar="NAME[,NAME]",
-    help="Measure only these parts of the study; `oclab study list` names them.",
+@option(
+    "--part NAME[,NAME]",
+    "Measure only these parts of the study; `oclab study list` names them.",
+    to="parts",
 )
-@click.option(
-    "--out",
-    metavar="DIR",
+@option(
+    "--out DIR",
+    "Folder for the results, with a subfolder for each study; required, except with list.",
     type=click.Path(),
-    help="Folder for the results, with a subfolder for each study; required, except with list.",
 )
-@click.option(
-    "--repeats",
-    type=click.IntRange(1),
-    metavar="R",
-    help="Number of samples of each implementation.  [default: 5]",
+@option(
+    "--repeats R", "Number of samples of each implementation.  [default: 5]", type=click.IntRange(1)
 )
-@click.option(
-    "--time-limit",
+@option(
+    "--time-limit S",
+    "Time limit in seconds for all studies together; their files list what was not measured.",
     type=click.FloatRange(0, min_open=True),
-    metavar="S",
-    help="Time limit in seconds for all studies together; their files list what was not measured.",
 )
-@click.option(
-    "--baseline",
-    metavar="NAME",
-    help="Implementation that speed-ups are over, such as numpy.  [default: c:seq]",
+@option(
+    "--baseline NAME", "Implementation that speed-ups are over, such as numpy.  [default: c:seq]"
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Seed of the data.",
-)
+@option("--seed N", "Seed of the data.", type=click.IntRange(0), default=0)
 @global_options
 def study_command(
     name: str,
@@ -150,8 +135,7 @@ def study_command(
                 names = ", ".join(other.name for other in wanted[index + 1 :])
                 settings().say(f"not begun: {names}")
             raise KeyboardInterrupt
-    if settings().json:
-        print_json(document("study", device=selection.as_dict(), studies=contents))
+    answer("study", device=selection.as_dict(), studies=contents)
     return status
 
 
@@ -170,20 +154,18 @@ def _limited(studies: Sequence[Study], names: str) -> Study:
 
 def _list() -> None:
     """Print names, summaries and sizes of all studies."""
-    if settings().json:
-        listed = [
-            {
-                "name": study.name,
-                "shows": study.shows,
-                "points": {
-                    scale: {part.label: list(map(dict, part.points[scale])) for part in study.parts}
-                    for scale in SCALES
-                },
-            }
-            for study in STUDIES.values()
-        ]
-        print_json(document("study", studies=listed))
-        return
+    listed = [
+        {
+            "name": study.name,
+            "shows": study.shows,
+            "points": {
+                scale: {part.label: list(map(dict, part.points[scale])) for part in study.parts}
+                for scale in SCALES
+            },
+        }
+        for study in STUDIES.values()
+    ]
+    answer("study", studies=listed)
     table = Table()
     for column in ("name", "shows", *SCALES):
         table.add_column(column, overflow="fold")

@@ -10,67 +10,69 @@ from typing import Any
 import click
 
 from opencl_lab.core import early
-from opencl_lab.lab.cli.calls import CALL_RESULTS, bench_calls
-from opencl_lab.lab.cli.common import complain, global_options, settings
+from opencl_lab.lab.cli.common import complain, global_options, option, settings
 from opencl_lab.lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
 from opencl_lab.lab.cli.options import (
-    RunOptions,
     given_of,
     problem_options,
+    request_of,
     run_options,
     used_options,
 )
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.results import named_folder, results_folder
-from opencl_lab.lab.cli.sweep_outputs import PLOT_FILES, RESULT_FILES, SweepOutputs
-from opencl_lab.lab.cli.values import no_nan, whole_numbers
+from opencl_lab.lab.cli.sweep_outputs import (
+    CALL_RESULTS,
+    PLOT_FILES,
+    RESULT_FILES,
+    SweepOutputs,
+    bench_calls,
+)
+from opencl_lab.lab.cli.values import no_nan, variants, whole_numbers
 from opencl_lab.lab.engine.calls import OURS
 from opencl_lab.lab.engine.explore import Exploration, Stopped, grid
+from opencl_lab.lab.engine.request import Request
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.engine.runner import one_of
 from opencl_lab.lab.engine.sweep import Sweep, Unfinished
 from opencl_lab.lab.engine.timeout_predictor import UNNAMED_SECONDS, TimeoutPredictor
 from opencl_lab.lab.operation import Operation
+from opencl_lab.ops.solver import AUTO
 
 
 def sweep_command(chosen: Operation[Any]) -> click.Command:
     """Return the command that sweeps one operation."""
 
     @click.command(chosen.name, help=f"Sweep {chosen.name} over {chosen.size_option}.")
-    @click.option(
-        "--sizes",
-        metavar="A,B,C",
-        help=f"Values of {chosen.size_option}; required for a sweep. With --crossover, the "
+    @option(
+        "--sizes A,B,C",
+        f"Values of {chosen.size_option}; required for a sweep. With --crossover, the "
         "smallest and the largest one.",
     )
-    @click.option(
-        "--out",
-        metavar="DIR",
+    @option(
+        "--out DIR",
+        "Folder for the results; required, except with --calls and --crossover.",
         type=click.Path(),
-        help="Folder for the results; required, except with --calls and --crossover.",
     )
-    @click.option(
+    @option(
         "--fresh",
-        is_flag=True,
-        help="Measure all sizes again instead of resuming a stopped sweep, and replace the results "
+        "Measure all sizes again instead of resuming a stopped sweep, and replace the results "
         "of another sweep in DIR.",
+        is_flag=True,
     )
-    @click.option(
-        "--patience",
-        type=click.FloatRange(0, min_open=True),
-        callback=no_nan,
-        metavar="S",
-        help="Leave out references whose next call would take more than S seconds, as estimated "
+    @option(
+        "--patience S",
+        "Leave out references whose next call would take more than S seconds, as estimated "
         "from smaller sizes.  [default: 60 for those named by --against, else 5; 5 with "
         "--crossover]",
+        type=click.FloatRange(0, min_open=True),
+        callback=no_nan,
     )
-    @click.option(
-        "--calls", is_flag=True, help="Measure the cost of calls, beside those of other libraries."
-    )
-    @click.option(
+    @option("--calls", "Measure the cost of calls, beside those of other libraries.", is_flag=True)
+    @option(
         "--crossover",
+        "Find the size from which on the device is faster than each reference, by bisection.",
         is_flag=True,
-        help="Find the size from which on the device is faster than each reference, by bisection.",
     )
     @problem_options(chosen, without=(chosen.size_option,))
     @run_options
@@ -83,33 +85,37 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
 
 def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
     """Run the command; return the exit status."""
-    run = RunOptions.taken_from(given)
+    run, seed = request_of(given), given.pop("seed")
     _check(chosen, given, run)
     names = "sizes", "out", "fresh", "patience", "calls", "crossover"
     sizes, out, fresh, patience, calls, crossover = (given.pop(name) for name in names)
     options = given_of(given)
     numbers = sorted(set(whole_numbers(sizes))) if sizes is not None else None
     if crossover:
-        sweep = _sweep_of(chosen, range_of(chosen, options, numbers), options, run)
+        sweep = _sweep_of(chosen, range_of(chosen, options, numbers), options, run, seed)
         with _folder(out, CROSSOVER_FILES, sweep.about(), fresh) as folder:
             # A search does not need slow references, even if they were named.
             limit = UNNAMED_SECONDS if patience is None else patience
             return bench_crossover(sweep, sweep.timeout_predictor(limit), folder)
     assert numbers is not None
     if calls:
-        sweep = _sweep_of(chosen, numbers, options, replace(run, baseline=None))
+        sweep = _sweep_of(chosen, numbers, options, replace(run, baseline=None), seed)
         with _folder(out, CALL_RESULTS, sweep.about(numbers), fresh) as folder:
             return bench_calls(sweep, run.baseline or OURS, folder)
-    sweep = _sweep_of(chosen, numbers, options, run)
+    sweep = _sweep_of(chosen, numbers, options, run, seed)
     return _bench(sweep, out, patience, fresh)
 
 
 def _sweep_of(
-    chosen: Operation[Any], sizes: Sequence[int], options: Mapping[str, Any], run: RunOptions
+    chosen: Operation[Any],
+    sizes: Sequence[int],
+    options: Mapping[str, Any],
+    run: Request,
+    seed: int,
 ) -> Sweep:
-    used = {**used_options(chosen, options), "seed": run.seed}
+    used = {**used_options(chosen, options), "seed": seed}
     del used[chosen.size_option]
-    sweep = Sweep(chosen, settings().begin(), sizes, used, run.request())
+    sweep = Sweep(chosen, settings().begin(), sizes, used, run)
     sweep.planned  # noqa: B018  (all is checked before a folder is made)
     return sweep
 
@@ -120,7 +126,7 @@ def _folder(out: str | None, files: Sequence[str], about: Mapping[str, Any], fre
     return results_folder(out, files, None if fresh else about)
 
 
-def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) -> None:
+def _check(chosen: Operation[Any], given: Mapping[str, Any], run: Request) -> None:
     """Refuse combinations of options that exclude each other, or are incomplete."""
     calls, crossover = given["calls"], given["crossover"]
     if calls and crossover:
@@ -137,14 +143,14 @@ def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) ->
         raise click.UsageError(f"--sizes is needed: the values of {chosen.size_option}")
 
 
-def _check_calls(run: RunOptions, patience: float | None) -> None:
+def _check_calls(run: Request, patience: float | None) -> None:
     """Refuse options that ``--calls`` does not use."""
-    if run.algorithm != "auto" or run.vary:
+    if run.algorithms != AUTO or run.variants != variants(()):
         raise click.UsageError("--calls measures public calls, which choose the algorithm")
     given = {"--against": run.against, "--threads": run.threads, "--patience": patience}
-    for option, value in given.items():
+    for flag, value in given.items():
         if value is not None:
-            raise click.UsageError(f"--calls takes no {option}: it measures all peers as they are")
+            raise click.UsageError(f"--calls takes no {flag}: it measures all peers as they are")
     if run.resident:
         raise click.UsageError("--calls takes no --resident: it measures both sides")
 

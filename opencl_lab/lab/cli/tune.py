@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.cli.common import global_options
+from opencl_lab.lab.cli.common import global_options, option
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
 from opencl_lab.lab.cli.tune_search import AskedSearch, run_search, search_options
@@ -66,13 +66,7 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
 
     @click.command(chosen.name, help=f"Tune {chosen.name}.\n\nAlgorithms: {names}")
     @problem_options(chosen)
-    @click.option(
-        "--algorithm",
-        default="auto",
-        show_default=True,
-        metavar="NAME|auto",
-        help="Algorithm to tune.",
-    )
+    @option("--algorithm NAME|auto", "Algorithm to tune.", default="auto")
     @search_options
     @global_options
     def command(algorithm: str, **given: Any) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.cli.common import add_options, global_options, settings
+from opencl_lab.lab.cli.common import add_options, global_options, option, settings
 from opencl_lab.lab.cli.tune_search import AskedSearch, run_search, search_options
 from opencl_lab.lab.cli.values import pairs, parameter_values
 from opencl_lab.lab.files import FORMATS, read_array, split_part
@@ -44,73 +44,59 @@ INOUT = "inout:"
 RANDOM_INTEGERS = 100
 
 KERNEL_OPTIONS = (
-    click.option(
-        "--param",
-        "params",
-        metavar="NAME=A,B,...",
+    option(
+        "--param NAME=A,B,...",
+        "Values of a parameter to try; the first ones are the baseline. Repeatable.",
+        to="params",
         multiple=True,
         required=True,
-        help="Values of a parameter to try; the first ones are the baseline. Repeatable.",
     ),
-    click.option(
-        "--fixed",
-        metavar="NAME=VALUE",
-        multiple=True,
-        help="Parameter with a fixed value; repeatable.",
-    ),
-    click.option(
-        "--arg",
-        "arguments",
-        metavar="NAME=VALUE",
-        multiple=True,
-        help="Argument of the kernel; repeatable. For a scalar, its value. For an array, a file "
+    option("--fixed NAME=VALUE", "Parameter with a fixed value; repeatable.", multiple=True),
+    option(
+        "--arg NAME=VALUE",
+        "Argument of the kernel; repeatable. For a scalar, its value. For an array, a file "
         "such as x.npy, or its size; const arrays are filled with random numbers, others are "
         "outputs. One of a size that names a --param is working memory: no result, and no prefix. "
         "Prefixes of another size: zeros: or random:, for an array that is read, then a type "
         "such as float32:. The prefix inout: comes first, for an array that the kernel reads and "
         "writes.",
+        to="arguments",
+        multiple=True,
     ),
-    click.option(
-        "--global",
-        "global_size",
-        metavar="SIZES",
+    option(
+        "--global SIZES",
+        "Global size in work-items, rounded up to a multiple of the local size.",
+        to="global_size",
         required=True,
-        help="Global size in work-items, rounded up to a multiple of the local size.",
     ),
-    click.option(
-        "--local",
-        "local_size",
-        metavar="SIZES",
-        help="Work-group size.  [default: reqd_work_group_size of the kernel]",
+    option(
+        "--local SIZES",
+        "Work-group size.  [default: reqd_work_group_size of the kernel]",
+        to="local_size",
     ),
-    click.option("--kernel", metavar="NAME", help="Name of the kernel, if the file has several."),
-    click.option(
-        "--where",
-        "restrictions",
-        metavar="CONDITION",
+    option("--kernel NAME", "Name of the kernel, if the file has several."),
+    option(
+        "--where CONDITION",
+        'Condition on parameters, such as "WG_SIZE * WORK <= 4096"; repeatable.',
+        to="restrictions",
         multiple=True,
-        help='Condition on parameters, such as "WG_SIZE * WORK <= 4096"; repeatable.',
     ),
-    click.option(
-        "--check",
-        "expected",
-        metavar="[NAME=]FILE",
+    option(
+        "--check [NAME=]FILE",
+        "Expected content of an output; repeatable.  [default: that of the first configuration]",
+        to="expected",
         multiple=True,
-        help="Expected content of an output; repeatable.  [default: that of the first "
-        "configuration]",
     ),
-    click.option(
-        "--tolerance",
+    option(
+        "--tolerance X",
+        "Allowed error relative to the largest magnitude.  [default: by type; integers: 0]",
         type=click.FloatRange(0),
-        metavar="X",
-        help="Allowed error relative to the largest magnitude.  [default: by type; integers: 0]",
     ),
-    click.option(
-        "--build-option",
-        "options",
-        metavar="OPTION",
+    option(
+        "--build-option OPTION",
+        "Option of the OpenCL compiler, such as -DNAME=1; repeatable.",
+        to="options",
         multiple=True,
-        help="Option of the OpenCL compiler, such as -DNAME=1; repeatable.",
     ),
 )
 

@@ -18,6 +18,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.interrupt import released
 from opencl_lab.lab.cli.common import (
     add_options,
+    option,
     output_path,
     print_json,
     settings,
@@ -37,52 +38,32 @@ LINE_SECONDS = 10.0
 """Seconds between lines of progress without an improvement."""
 
 SEARCH_OPTIONS = (
-    click.option(
+    option(
         "--strategy",
+        "Search strategy.",
         type=click.Choice(list(STRATEGIES)),
         default=DEFAULT_STRATEGY,
-        show_default=True,
-        help="Search strategy.",
     ),
-    click.option(
-        "--budget", type=int, metavar="N", help="Largest number of configurations to try."
-    ),
-    click.option(
-        "--time-limit",
+    option("--budget N", "Largest number of configurations to try.", type=int),
+    option(
+        "--time-limit S",
+        f"Time limit of the search in seconds.  [default: {DEFAULT_TIME_LIMIT:g} without a budget]",
         type=float,
-        metavar="S",
-        help="Time limit of the search in seconds.  "
-        f"[default: {DEFAULT_TIME_LIMIT:g} without a budget]",
     ),
-    click.option(
-        "--timeout",
-        type=float,
-        metavar="S",
-        help="Timeout in seconds for the build and for the runs of a configuration, at most a "
+    option(
+        "--timeout S",
+        "Timeout in seconds for the build and for the runs of a configuration, at most a "
         "third of --time-limit.  [default: by the best so far]",
+        type=float,
     ),
-    click.option(
-        "--builders",
+    option(
+        "--builders N",
+        "Number of processes that compile ahead.  [default: by the number of cores]",
         type=click.IntRange(0),
-        metavar="N",
-        help="Number of processes that compile ahead.  [default: by the number of cores]",
     ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0),
-        metavar="N",
-        default=0,
-        show_default=True,
-        help="Seed of data and search.",
-    ),
-    click.option("--fresh", is_flag=True, help="Start a new search, without earlier results."),
-    click.option(
-        "--plot",
-        "plot_file",
-        metavar="FILE",
-        type=click.Path(),
-        help="Write a plot of the search.",
-    ),
+    option("--seed N", "Seed of data and search.", type=click.IntRange(0), default=0),
+    option("--fresh", "Start a new search, without earlier results.", is_flag=True),
+    option("--plot FILE", "Write a plot of the search.", to="plot_file", type=click.Path()),
 )
 
 
@@ -119,10 +100,8 @@ def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int
         early.command.kept = "what was found could not be kept: see the notes"
     failed = 0
     try:
-        if settings().json:
-            print_json(result_document(result, selection))
-        else:
-            print_result(result)
+        print_json(lambda: result_document(result, selection))
+        print_result(result)
     finally:  # even if the output cannot be printed
         if plot_path is not None and result.evaluations:
             title = f"{_title(task)}\n{selection.device}"

@@ -15,12 +15,19 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.core.errors import InvalidProblem, OclabError
-from opencl_lab.core.paths import check_target, data_dir, write_target
+from opencl_lab.core.paths import check_target, data_dir
 from opencl_lab.core.wording import counted, plain
 from opencl_lab.drivers.discovery import devices
-from opencl_lab.lab.cli.common import add_options, document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import (
+    add_options,
+    answer,
+    global_options,
+    option,
+    settings,
+)
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
+from opencl_lab.lab.cli.results import write_text
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.registry import operations
@@ -36,8 +43,8 @@ OPTIONAL_COLUMNS = ("layout", "from", "ms", "state")
 DEVICE_WIDTH = 10  # at least; a driver's version may be wrapped anywhere
 STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
 SELECTION_OPTIONS = (
-    click.option("--operation", metavar="NAME", help="Limit to this operation."),
-    click.option("--algorithm", metavar="NAME", help="Limit to this algorithm."),
+    option("--operation NAME", "Limit to this operation."),
+    option("--algorithm NAME", "Limit to this algorithm."),
 )
 
 
@@ -134,18 +141,16 @@ def list_command(operation: str | None, algorithm: str | None) -> None:
     """List the stored entries: your own, then those of the package."""
     wanted = _Chosen(operation, algorithm)
     found = [(entry, *_state_of(entry)) for entry in database.entries() if wanted(entry)]
-    if settings().json:
-        rows = [
-            {
-                **entry.as_dict(),
-                "source": "shipped" if entry.shipped else "user",
-                "state": state,
-                "reason": reason,
-            }
-            for entry, state, reason in found
-        ]
-        print_json(document("tuning list", path=str(data_dir("tuning")), entries=rows))
-        return
+    rows = [
+        {
+            **entry.as_dict(),
+            "source": "shipped" if entry.shipped else "user",
+            "state": state,
+            "reason": reason,
+        }
+        for entry, state, reason in found
+    ]
+    answer("tuning list", path=str(data_dir("tuning")), entries=rows)
     settings().say(str(data_dir("tuning")))
     if found:
         settings().show(_entries_table(found), OPTIONAL_COLUMNS)
@@ -227,17 +232,13 @@ def show_operation_command(chosen: Operation[Any]) -> click.Command:
                 row["why"] = found[1].level
                 row["entry"] = entry.as_dict()
             rows.append(row)
-        if settings().json:
-            print_json(
-                document(
-                    "tuning show",
-                    operation=chosen.name,
-                    device=device.as_dict(),
-                    problem=problem.as_dict(),
-                    results=rows,
-                )
-            )
-            return
+        answer(
+            "tuning show",
+            operation=chosen.name,
+            device=device.as_dict(),
+            problem=problem.as_dict(),
+            results=rows,
+        )
         settings().say(f"device: {device}")
         for row in rows:
             settings().say(*_row_lines(row))
@@ -260,13 +261,12 @@ def _row_lines(row: dict[str, Any]) -> list[str]:
 
 @tuning_command.command("export")
 @click.argument("file", type=click.Path())
-@click.option(
+@option(
     "--format",
-    "form",
+    "overlay: your tuned entries, for opencl_lab elsewhere; t4: the latest search.",
+    to="form",
     type=click.Choice(["overlay", "t4"]),
     default="overlay",
-    show_default=True,
-    help="overlay: your tuned entries, for opencl_lab elsewhere; t4: the latest search.",
 )
 @_selection_options
 @global_options
@@ -287,11 +287,8 @@ def export_command(file: str, form: str, operation: str | None, algorithm: str |
             raise InvalidProblem("there is no run to export; run `oclab tune OPERATION` first")
         text = to_t4(found[-1])
         what = {"journal": str(found[-1].path), "evaluations": len(found[-1].evaluations)}
-    with write_target(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    if settings().json:
-        print_json(document("tuning export", path=str(path), format=form, **what))
-        return
+    write_text(path, text)
+    answer("tuning export", path=str(path), format=form, **what)
     settings().say(f"written to {path}: {_pairs_text(what)}")
 
 
@@ -308,10 +305,8 @@ def import_command(file: str) -> None:
         raise InvalidProblem(f"cannot import {path}: {error}") from error
     taken = database.add(new, replace=False)
     states = [_state_of(entry)[0] for entry in new]
-    if settings().json:
-        count = {state: states.count(state) for state in STYLES}
-        print_json(document("tuning import", entries=len(new), taken=taken, **count))
-        return
+    count = {state: states.count(state) for state in STYLES}
+    answer("tuning import", entries=len(new), taken=taken, **count)
     kept = len(new) - taken
     settings().say(
         f"{counted(taken, 'entry', 'entries')} taken over"
@@ -325,9 +320,9 @@ def import_command(file: str) -> None:
 
 @tuning_command.command("clear")
 @_selection_options
-@click.option("--stale", "only_stale", is_flag=True, help="Limit to stale entries.")
-@click.option("--runs", "with_runs", is_flag=True, help="Also delete the journals of searches.")
-@click.option("--yes", is_flag=True, help="Delete without asking.")
+@option("--stale", "Limit to stale entries.", to="only_stale", is_flag=True)
+@option("--runs", "Also delete the journals of searches.", to="with_runs", is_flag=True)
+@option("--yes", "Delete without asking.", is_flag=True)
 @global_options
 def clear_command(
     operation: str | None, algorithm: str | None, only_stale: bool, with_runs: bool, yes: bool
@@ -349,9 +344,7 @@ def clear_command(
         except OSError as error:
             reason = error.strerror or error
             raise InvalidProblem(f"cannot delete {run.path}: {reason}") from error
-    if settings().json:
-        print_json(document("tuning clear", entries=removed, runs=len(journals)))
-        return
+    answer("tuning clear", entries=removed, runs=len(journals))
     settings().say(f"{_deleted_text(removed, len(journals) if with_runs else None)} deleted")
 
 

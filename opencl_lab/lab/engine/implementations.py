@@ -87,9 +87,9 @@ class Implementation(ABC):
     def start(self) -> None:
         """Build, load or start a process, as needed before the first run."""
 
-    @abstractmethod
     def first(self) -> None:
         """Solve the workload for the first time, and set `first_ms`."""
+        self.first_ms = self.sample(1)
 
     @abstractmethod
     def sample(self, calls: int) -> float:
@@ -256,10 +256,6 @@ class ReferenceRun(Implementation):
         if self._prepared is None:
             raise ReferenceUnavailable(f"{self.name} was not started")
         return self._prepared
-
-    def first(self) -> None:
-        """Solve once, into poisoned outputs where the reference does not make its own."""
-        self.first_ms = self.sample(1)
 
     def warm_up(self) -> None:
         """Warm up, unless that takes long."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from opencl_lab import distributed
 from opencl_lab.core.device import Device
@@ -25,29 +27,16 @@ BUDGET = 20.0
 """Seconds of all samples, without a number of repeats."""
 
 
-@dataclass(frozen=True)
-class Spent:
-    """Seconds of one call on one rank."""
-
-    total: float
-    communication: float
-    waiting: float
-
-    @property
-    def compute(self) -> float:
-        """Seconds that are neither communication nor waiting."""
-        return self.total - self.communication - self.waiting
-
-
-def _over_ranks(spent: list[Spent]) -> OverRanks:
-    """Return where the time went."""
-    total = sum(one.total for one in spent)
-    compute = [one.compute for one in spent]
+def _over_ranks(spent: list[tuple[float, float, float]]) -> OverRanks:
+    """Return where the time went, by the seconds of each rank that `_apart` returns."""
+    total, communication, waiting = np.array(spent).T
+    compute = total - communication - waiting
+    whole, longest = float(total.sum()), float(compute.max() / max(compute.mean(), 1e-12))
     return OverRanks(
-        sum(compute) / total,
-        sum(one.communication for one in spent) / total,
-        sum(one.waiting for one in spent) / total,
-        max(compute) * len(compute) / max(sum(compute), 1e-12) - 1,
+        float(compute.sum()) / whole,
+        float(communication.sum()) / whole,
+        float(waiting.sum()) / whole,
+        longest - 1,
     )
 
 
@@ -145,8 +134,11 @@ def _timed(comm: Any, call: Callable[[], Any]) -> float:
     return float(max(comm.allgather(seconds)))
 
 
-def _apart(comm: Any, call: Callable[[], Any]) -> tuple[Any, list[Spent]]:
-    """Make a call in which waiting is told apart; return its result and the shares of each rank."""
+def _apart(comm: Any, call: Callable[[], Any]) -> tuple[Any, list[tuple[float, float, float]]]:
+    """Make a call in which waiting is told apart from communication.
+
+    Return its result and, of each rank, the seconds in all, of communication and of waiting.
+    """
     phases.seconds.clear()
     phases.apart = True
     comm.Barrier()
@@ -159,5 +151,5 @@ def _apart(comm: Any, call: Callable[[], Any]) -> tuple[Any, list[Spent]]:
     finally:
         phases.apart = False
     total = time.perf_counter() - begin
-    mine = Spent(total, phases.seconds["communication"], phases.seconds["waiting"])
+    mine = total, phases.seconds["communication"], phases.seconds["waiting"]
     return result, comm.allgather(mine)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from opencl_lab.core.plan import Work
-from opencl_lab.core.records import Count, Finite
+from opencl_lab.core.records import Count, Finite, Natural
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 
@@ -52,22 +52,22 @@ class Measurement:
     status: Status = "correct"
     reason: str = ""  # what went wrong, as a sentence
     config: Mapping[str, Any] = field(default_factory=dict)  # kernel parameters
-    threads: int = 1  # number that it may use; 1 for OpenCL
-    workers: int = 1  # divisor of the efficiency: threads, ranks, or compute units
-    kernel_ms: float | None = None
+    threads: Count = 1  # number that it may use; 1 for OpenCL
+    workers: Natural = 1  # divisor of the efficiency: threads, ranks, or compute units
+    kernel_ms: Finite | None = None
     kernel_times: Times | None = None  # with their spread; one time for each round
-    transfer_ms: float | None = None
+    transfer_ms: Finite | None = None
     total_ms: Times | None = None
     """Time per call of back-to-back calls, with arrays and results on the side `data`."""
-    build_ms: float | None = None  # the first run's time less that of a later one
+    build_ms: Finite | None = None  # the first run's time less that of a later one
     work: Work | None = None  # from which rates are computed
-    speedup: float | None = None  # the total time of the `baseline` divided by this one's
+    speedup: Finite | None = None  # the total time of the `baseline` divided by this one's
     baseline: str = BASELINE
     difference: Difference | None = None  # from the expected result
     peak: float | None = None  # fraction of the device's roofline, by the kernel time
     peak_note: str = ""  # why it is above 1
     data: Side = "host"
-    calls: int = 1  # per sample; each of the runs of `total_ms` is one sample
+    calls: Count = 1  # per sample; each of the runs of `total_ms` is one sample
     note: str = ""  # a remark on this implementation
     over_ranks: OverRanks | None = None
 
@@ -135,37 +135,18 @@ class Measurement:
     def as_row(self) -> dict[str, Any]:
         """Return the row of the JSON document ``oclab/1``."""
         of = self.difference
-        return {
-            "implementation": self.implementation,
-            "kind": self.kind,
-            "algorithm": self.algorithm,
-            "data": self.data,
+        own: dict[str, Any] = {
             "config": dict(self.config),
-            "threads": self.threads,
-            "workers": self.workers,
-            "status": self.status,
-            "reason": self.reason,
-            "note": self.note,
-            "kernel_ms": self.kernel_ms,
-            "kernel_times": None if self.kernel_times is None else self.kernel_times.as_dict(),
-            "transfer_ms": self.transfer_ms,
-            "total_ms": None if self.total_ms is None else self.total_ms.as_dict(),
-            "calls": self.calls,
-            "build_ms": self.build_ms,
-            "gflops": self.gflops,
-            "gbps": self.gbps,
+            "kernel_times": self.kernel_times and self.kernel_times.as_dict(),
+            "total_ms": self.total_ms and self.total_ms.as_dict(),
             "peak_fraction": self.peak,
-            "peak_note": self.peak_note,
-            "speedup": self.speedup,
-            "baseline": self.baseline,
-            "efficiency": self.efficiency,
-            "over_ranks": None if self.over_ranks is None else dict(vars(self.over_ranks)),
-            "max_abs_diff": None if of is None else _finite(of.max_abs),
-            "max_rel_diff": None if of is None else _finite(of.max_rel),
-            "rel_l2_diff": None if of is None else _finite(of.rel_l2),
-            "error_over_bound": None if of is None else _finite(of.error_over_bound),
-            "ok": self.ok,
+            "over_ranks": self.over_ranks and dict(vars(self.over_ranks)),
+            "max_abs_diff": of and _finite(of.max_abs),
+            "max_rel_diff": of and _finite(of.max_rel),
+            "rel_l2_diff": of and _finite(of.rel_l2),
+            "error_over_bound": of and _finite(of.error_over_bound),
         }
+        return {name: own[name] if name in own else getattr(self, name) for name in ROW}
 
     def as_csv(self) -> dict[str, Any]:
         """Return the same row flat: medians as ``total_ms`` and ``kernel_ms``, and their spread."""
@@ -179,6 +160,15 @@ class Measurement:
         flat.update({column: shares.get(name) for column, name in RANK_COLUMNS.items()})
         return {column: flat[column] for column in COLUMNS}
 
+
+ROW = (
+    *("implementation", "kind", "algorithm", "data", "config", "threads", "workers", "status"),
+    *("reason", "note", "kernel_ms", "kernel_times", "transfer_ms", "total_ms", "calls"),
+    *("build_ms", "gflops", "gbps", "peak_fraction", "peak_note", "speedup", "baseline"),
+    *("efficiency", "over_ranks", "max_abs_diff", "max_rel_diff", "rel_l2_diff"),
+    *("error_over_bound", "ok"),
+)
+"""Names of the values in a row of a document, in order."""
 
 RANK_COLUMNS = {
     "compute_share": "compute",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
-from opencl_lab.core.records import Count, Finite, Natural, parsed, typed
+from opencl_lab.core.records import Finite, parsed, typed
 from opencl_lab.core.wording import visible
-from opencl_lab.lab.engine.row import BASELINE, COLUMNS, Measurement, OverRanks
+from opencl_lab.lab.engine.row import COLUMNS, Measurement
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 
@@ -20,45 +20,25 @@ SCHEMA = "oclab/1"
 LARGEST = 1 << 28  # bytes of a document; larger files were not written by opencl_lab
 LARGEST_SIZE = 1 << 63
 
-TEXTS = ("implementation", "kind", "algorithm", "reason", "note", "peak_note")
-SAME = (
-    *("threads", "workers", "calls", "kernel_ms", "kernel_times", "transfer_ms", "total_ms"),
-    *("build_ms", "speedup", "over_ranks"),
-)
+APART = ("status", "config", "work", "difference", "peak", "data")
+"""Fields of a `Measurement` that are not in documents as they are."""
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A row in a document, with the names of `Measurement.as_row`."""
+class _Recorded:
+    """What a row of a document has instead of these fields, by the names of `as_row`."""
 
-    implementation: str | None = None
-    kind: str | None = None
-    algorithm: str | None = None
     status: str | None = None
-    reason: str | None = None
-    note: str | None = None
-    baseline: str | None = None
-    peak_note: str | None = None
     data: Any = None
     config: Any = None
     ok: Any = None
-    threads: Count = 1
-    workers: Natural = 1
-    calls: Count = 1
-    kernel_ms: Finite | None = None
-    kernel_times: Times | None = None
-    transfer_ms: Finite | None = None
-    total_ms: Times | None = None
-    build_ms: Finite | None = None
     gflops: Finite | None = None
     gbps: Finite | None = None
     peak_fraction: Finite | None = None
-    speedup: Finite | None = None
     max_abs_diff: Finite | None = None
     max_rel_diff: Finite | None = None
     rel_l2_diff: Finite | None = None
     error_over_bound: Finite | None = None
-    over_ranks: OverRanks | None = None
 
 
 @dataclass(frozen=True)
@@ -207,23 +187,24 @@ def _leads(name: str, value: Any) -> bool:
 
 def measurement_of(row: Mapping[str, Any]) -> Measurement:
     """Return a row of a document as a measurement; ValueError if it is damaged."""
-    read = typed(_Row, row)
+    read = typed(_Recorded, row)
+    given = dict.fromkeys(("implementation", "kind", "algorithm"), "")
+    names = [item.name for item in fields(Measurement) if item.name not in APART]
+    given |= {name: row[name] for name in names if row.get(name) is not None}
+    found = typed(Measurement, given)
     status = read.status or ("correct" if read.ok else "runtime")
-    same: dict[str, Any] = {name: getattr(read, name) for name in SAME}
-    same |= {name: getattr(read, name) or "" for name in TEXTS}
-    return Measurement(
-        **same,
+    return replace(
+        found,
         status=status,  # type: ignore[arg-type]
         config=read.config if isinstance(read.config, dict) else {},
-        work=_work(read),
-        baseline=read.baseline or BASELINE,
+        work=_work(read, found.total_ms),
         difference=_difference(read, status),
         peak=read.peak_fraction,
         data="device" if read.data == "device" else "host",
     )
 
 
-def _difference(read: _Row, status: str) -> Difference | None:
+def _difference(read: _Recorded, status: str) -> Difference | None:
     """Return the recorded errors; infinite ones are null in JSON."""
     share = read.error_over_bound
     if read.max_abs_diff is None:  # unless it was checked otherwise, see `Difference.checked`
@@ -236,9 +217,9 @@ def _difference(read: _Row, status: str) -> Difference | None:
     return Difference(read.max_abs_diff, max_rel, error_over_bound=share, rel_l2=read.rel_l2_diff)
 
 
-def _work(read: _Row) -> Work | None:
+def _work(read: _Recorded, total: Times | None) -> Work | None:
     """Return the work, computed from the recorded rates."""
     flops, nbytes = read.gflops or 0.0, read.gbps or 0.0
-    if read.total_ms is None or not (flops or nbytes):
+    if total is None or not (flops or nbytes):
         return None
-    return Work(flops * read.total_ms.median * 1e6, nbytes * read.total_ms.median * 1e6)
+    return Work(flops * total.median * 1e6, nbytes * total.median * 1e6)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
 from opencl_lab.lab.operation import axis_of
 from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.lab.reference.peers import Call, named
 from opencl_lab.lab.reference.threads import torch_threads
 
 
@@ -49,9 +51,22 @@ def in_c(
 
 
 def in_torch(
-    function: Callable[[Any, Arrays, int], Arrays], cost: Callable[[Any], int] | None = None
+    call: Call, *names: str, cost: Callable[[Any], int] | None = None, no_nan: str = ""
 ) -> HostReference:
-    """Return the reference by PyTorch on the processor."""
-    return HostReference(
-        "torch", function, needs("torch"), threaded=True, cost=cost, held=torch_threads
-    )
+    """Return the reference that makes a call of PyTorch on the processor; `names` of its results.
+
+    Types that it does not support are refused, and so are NaN if `no_nan` says what it does then.
+    """
+
+    def run(problem: Any, inputs: Arrays, threads: int) -> Arrays:
+        if no_nan and any(x.dtype.kind == "f" and np.isnan(x).any() for x in inputs.values()):
+            raise ReferenceUnavailable(f"PyTorch {no_nan}")
+        torch = importlib.import_module("torch")
+        try:
+            result = call(problem, torch, {n: torch.from_numpy(a) for n, a in inputs.items()})
+        except (RuntimeError, TypeError) as error:
+            reason = f"PyTorch does not support {problem.dtype} here: {str(error).splitlines()[0]}"
+            raise ReferenceUnavailable(reason) from error
+        return {name: np.asarray(array) for name, array in named(names, result).items()}
+
+    return HostReference("torch", run, needs("torch"), threaded=True, cost=cost, held=torch_threads)

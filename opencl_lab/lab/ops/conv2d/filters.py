@@ -11,13 +11,8 @@ from opencl_lab.core.errors import InvalidProblem
 
 Weights: TypeAlias = np.ndarray[Any, Any]
 
-MAGNITUDE = "sobel-magnitude"
-"""Stands for two filters: the magnitude of the gradient, from derivatives along x and y."""
-FILTERS = (
-    *("box", "gaussian", "sharpen", "emboss", "sobel", "sobel-y", MAGNITUDE),
-    *("laplacian", "unsharp"),
-)
-SIGNED = ("sobel", "sobel-y", MAGNITUDE, "laplacian")
+FILTERS = ("box", "gaussian", "sharpen", "emboss", "sobel", "sobel-y", "laplacian", "unsharp")
+SIGNED = ("sobel", "sobel-y", "laplacian")
 """Filters whose results have either sign."""
 RADIUS = 3.0  # default radius of a Gaussian in standard deviations
 
@@ -73,8 +68,7 @@ def named_filter(name: str, size: int | None = None, sigma: float | None = None)
 
     By default `size` is 3, or depends on `sigma`, the standard deviation of the Gaussian in
     ``gaussian``, ``unsharp``, ``laplacian`` and ``sharpen``, whose default depends on the size as
-    in OpenCV. ``sobel`` differentiates along x, ``sobel-y`` along y. For ``sobel-magnitude`` the
-    weights along x are returned.
+    in OpenCV. ``sobel`` differentiates along x, ``sobel-y`` along y.
     """
     if name not in FILTERS:
         raise InvalidProblem(f"there is no filter {name!r}; there are: {', '.join(FILTERS)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -15,15 +14,15 @@ from opencl_lab.lab.files import FORMATS, PICTURES, is_rounded, read_array
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.conv2d import tolerance
-from opencl_lab.lab.ops.conv2d.calls import CALLS
 from opencl_lab.lab.ops.conv2d.expected_fft import correlate_soon
-from opencl_lab.lab.ops.conv2d.filters import FILTERS, MAGNITUDE, SIGNED, named_filter
+from opencl_lab.lab.ops.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.lab.ops.conv2d.references import (
+    CALLS,
     opencv_conv2d,
     opencv_spreads,
     scipy_conv2d,
     scipy_drops,
-    torch_conv2d,
+    torch_sums,
 )
 from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference, needs
@@ -81,7 +80,7 @@ class Conv2d(Operation[Conv2dProblem]):
             "filter",
             str,
             None,
-            "weights by name; sobel is the derivative along x; sobel-magnitude is timed as sobel",
+            "weights by name; sobel is the derivative along x, sobel-y that along y",
             FILTERS,
             default_text="random weights",
             about_data=True,
@@ -133,7 +132,7 @@ class Conv2d(Operation[Conv2dProblem]):
             held=opencv_threads,
             differs=opencv_spreads,
         ),
-        in_torch(torch_conv2d, _products),
+        in_torch(torch_sums, "result", cost=_products),
         from_host(CALLS, "cupy"),
     )
 
@@ -234,18 +233,6 @@ class Conv2d(Operation[Conv2dProblem]):
             shaped = shaped.copy()
             shaped[..., 3] = image[..., 3]
         return shaped
-
-    def second(self, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the options of the derivative along y, if the magnitude is requested."""
-        return {**options, "filter": "sobel-y"} if options.get("filter") == MAGNITUDE else None
-
-    def combined(self, first: Arrays, second: Arrays) -> Arrays:
-        """Return the magnitude of two derivatives."""
-        along = (outputs["result"].astype(np.float64) for outputs in (first, second))
-        steep, dtype = np.hypot(*along), first["result"].dtype
-        if dtype.kind in "iu":
-            steep = np.minimum(np.rint(steep), np.iinfo(dtype).max)
-        return {"result": steep.astype(dtype)}
 
     def generate(self, problem: Conv2dProblem, seed: int, **options: Any) -> Arrays:
         """Return random images over their type's range or from 0 to 1, and the weights."""

@@ -1,4 +1,4 @@
-"""Convolutions of other libraries as references: SciPy, OpenCV, PyTorch, CuPy."""
+"""Convolutions of other libraries as references, and as users call them, ours too."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.ops.conv2d.expected import rounded
 from opencl_lab.lab.reference.descriptor import Arrays
-
-CUPY_BOUNDARIES = {"constant": "fill", "wrap": "wrap", "reflect": "symm"}
-"""Of `cupyx.scipy.signal`, which has the modes ``valid`` and ``full``."""
+from opencl_lab.lab.reference.peers import Calls, OurCall, RanksCall
+from opencl_lab.ops.conv2d.functions import conv2d
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 OPENCV_TRANSFORMS = {"float32": 130, "float64": 50}
 """Least number of weights from which on `cv2.filter2D` takes a DFT on x86."""
@@ -104,16 +105,8 @@ def opencv_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     return {"result": result}
 
 
-def torch_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Filter by `torch.nn.functional.conv2d` on the processor."""
-    import torch  # type: ignore[import-not-found,unused-ignore]
-
-    arrays = {name: torch.from_numpy(inputs[name]) for name in ("image", "weights")}
-    return {"result": torch_sums(problem, torch, arrays).numpy()}
-
-
 def torch_sums(problem: Any, torch: Any, arrays: Mapping[str, Any]) -> Any:
-    """Return the result of `torch_conv2d` as a tensor, for tensors on any of PyTorch's devices."""
+    """Filter by `torch.nn.functional.conv2d`, tensors on any of PyTorch's devices."""
     if problem.dtype not in (np.float32, np.float64) or problem.channels != 1:
         raise ReferenceUnavailable("PyTorch takes float32 or float64 images of one channel here")
     boundary, cval = problem.extension
@@ -136,21 +129,42 @@ def torch_sums(problem: Any, torch: Any, arrays: Mapping[str, Any]) -> Any:
 
 
 def cupy_sums(problem: Any, cupy: Any, arrays: Mapping[str, Any]) -> Any:
-    """Filter by `cupyx.scipy`, on arrays of CuPy: `ndimage` in mode ``same``, else `signal`."""
+    """Filter by `cupyx.scipy.ndimage`, on arrays of CuPy."""
     if problem.dtype.kind != "f":
         raise ReferenceUnavailable("CuPy rounds filtered integers by rules of its own")
-    image, weights = arrays["image"], arrays["weights"]
-    if problem.mode == "same":
-        ndimage = importlib.import_module("cupyx.scipy.ndimage")
-        function = ndimage.convolve if problem.flip else ndimage.correlate
-        weights = weights[None, :, :, None]  # images and channels are filtered apart
-        return function(image, weights, mode=problem.boundary, cval=problem.cval)
-    if problem.boundary not in CUPY_BOUNDARIES or problem.batch * problem.channels != 1:
-        raise ReferenceUnavailable(
-            f"CuPy filters in mode {problem.mode!r} one image of one channel, with the boundaries "
-            f"{', '.join(CUPY_BOUNDARIES)}"
-        )
-    signal = importlib.import_module("cupyx.scipy.signal")
-    function = signal.convolve2d if problem.flip else signal.correlate2d
-    boundary = CUPY_BOUNDARIES[problem.boundary]
-    return function(image[0, :, :, 0], weights, problem.mode, boundary, problem.cval)
+    _refuse_others(problem, "cupyx.scipy.ndimage")
+    ndimage = importlib.import_module("cupyx.scipy.ndimage")
+    function = ndimage.convolve if problem.flip else ndimage.correlate
+    weights = arrays["weights"][None, :, :, None]  # images and channels are filtered apart
+    return function(arrays["image"], weights, mode=problem.boundary, cval=problem.cval)
+
+
+OPTIONS = ("mode", "boundary", "cval", "flip", "saturate")
+
+
+def _ours(problem: Conv2dProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
+    options = {name: getattr(problem, name) for name in OPTIONS}
+    options |= {"weights": arrays["weights"], "channels_last": True, "algorithm": algorithm}
+    return OurCall(conv2d, (arrays["image"],), options)
+
+
+def _over_ranks(problem: Conv2dProblem, arrays: Mapping[str, Any]) -> RanksCall:
+    call = _ours(problem, arrays, "auto")
+    options = {name: value for name, value in call.options.items() if name != "algorithm"}
+    return RanksCall("conv2d", call.arrays, options)
+
+
+def _scipy(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
+    return scipy_conv2d(problem, dict(arrays), 1)["result"]
+
+
+def _opencv(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
+    return opencv_conv2d(problem, dict(arrays), default_threads())["result"]
+
+
+CALLS = Calls(
+    _ours,
+    {"scipy": _scipy, "opencv": _opencv, "torch": torch_sums, "cupy": cupy_sums},
+    ("image",),
+    over_ranks=_over_ranks,
+)

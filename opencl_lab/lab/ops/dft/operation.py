@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,11 +15,9 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import host_c_type
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.files import FORMATS, SOUNDS, convert
-from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.measuring.difference import UNLIKE, Difference, largest_share
 from opencl_lab.lab.operation import Curves, Operation, Option, axis_of, refuse_axis
-from opencl_lab.lab.ops.dft.calls import CALLS
-from opencl_lab.lab.ops.dft.references import fftw_dft, numpy_dft, scipy_dft, torch_dft
-from opencl_lab.lab.ops.dft.tolerance import compare
+from opencl_lab.lab.ops.dft.references import CALLS, fftw_dft, numpy_dft, scipy_dft, torch_on_host
 from opencl_lab.lab.ops.shared import in_c, in_torch, reading_along, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference, needs
 from opencl_lab.lab.reference.peers import from_host
@@ -27,6 +25,10 @@ from opencl_lab.ops.fft.problem import NORMS, SAMPLE_TYPES, DftProblem, complex_
 from opencl_lab.ops.fft.solver import DFT_SOLVER
 from opencl_lab.ops.fft.trials import PRIME, SMOOTH
 
+Array = np.ndarray[Any, Any]
+
+BLOCK = 1 << 16
+"""Number of values that are compared at a time, so that they stay in the cache."""
 TOLERANCE = {"complex64": 1e-6, "complex128": 1e-14}
 """Largest relative error of a row in the Euclidean norm."""
 MOST_CURVES = 8
@@ -126,7 +128,7 @@ class Dft(Operation[DftProblem]):
         HostReference("scipy", scipy_dft, needs("scipy"), threaded=True),
         HostReference("fftw", fftw_dft, needs("pyfftw"), threaded=True, builds=True),
         from_host(CALLS, "vkfft"),
-        in_torch(torch_dft),
+        in_torch(torch_on_host, "spectrum"),
         from_host(CALLS, "cupy"),
     )
 
@@ -285,6 +287,61 @@ class Dft(Operation[DftProblem]):
         """Compare each transform in the Euclidean norm."""
         tolerance = TOLERANCE[problem.dtype.name]
         return compare(expected["spectrum"], actual["spectrum"], tolerance)
+
+
+# --- errors
+
+
+def compare(right: Array, given: Array, tolerance: float) -> Difference:
+    """Compare each transform along the middle axis in the Euclidean norm.
+
+    An error of a transform spreads over all its frequencies, so errors are relative to the norm
+    of all. If the expected result is not finite throughout, the given one must not be either.
+    """
+    if given.shape != right.shape or given.dtype != right.dtype:
+        return replace(UNLIKE, rel_l2=np.inf)
+    wide = np.complex128 if right.dtype.kind == "c" else np.float64
+    top, size, far = np.zeros((3, right.shape[0], 1, right.shape[2]))
+    infinite_too = np.zeros(top.shape, bool)
+    max_abs, max_rel, strange = np.float64(0), np.float64(0), False
+    with np.errstate(invalid="ignore", over="ignore"):
+        for rows, block in _blocks(right.shape):
+            largest = np.max(np.abs(right[block].astype(wide)), axis=1, keepdims=True)
+            np.maximum(top[rows], largest, out=top[rows])
+            infinite_too[rows] |= ~np.all(np.isfinite(given[block]), axis=1, keepdims=True)
+        infinite = ~np.isfinite(top)
+        unit = np.where(infinite | (top == 0), 1, top)  # squares would overflow
+        for rows, block in _blocks(right.shape):
+            expected = right[block].astype(wide)
+            error, magnitude = np.abs(expected - given[block]), np.abs(expected)
+            size[rows] += np.sum((magnitude / unit[rows]) ** 2, axis=1, keepdims=True)
+            far[rows] += np.sum((error / unit[rows]) ** 2, axis=1, keepdims=True)
+            error = np.where(infinite[rows], 0, error)
+            relative = error / (magnitude + 1e-12)
+            finite = np.isfinite(relative)
+            strange |= not finite.all()
+            max_abs = np.maximum(max_abs, np.max(error))
+            max_rel = np.maximum(max_rel, np.max(relative, where=finite, initial=0))
+        size, far = np.sqrt(size), np.sqrt(far)
+    far[infinite], size[infinite] = np.where(infinite_too, 0, np.inf)[infinite], 1
+    worst = largest_share(far, tolerance * size)
+    if strange and not worst <= 1:
+        max_rel = np.float64(np.inf)
+    rel_l2 = largest_share(far, size)
+    return Difference(float(max_abs), float(max_rel), error_over_bound=worst, rel_l2=rel_l2)
+
+
+def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, tuple[slice, slice]]]:
+    """Yield the blocks of an array: transforms, and their values."""
+    batch, n, inner = shape
+    if not batch * n * inner:
+        return
+    values = max(1, min(n, BLOCK // inner))
+    transforms = max(1, BLOCK // (values * inner))
+    for row in range(0, batch, transforms):
+        rows = slice(row, row + transforms)
+        for first in range(0, n, values):
+            yield rows, (rows, slice(first, first + values))
 
 
 DFT = Dft()

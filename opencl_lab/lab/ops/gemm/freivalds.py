@@ -29,6 +29,7 @@ import numpy as np
 from opencl_lab.core.memory import host_memory
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference, errors_of, largest_share
+from opencl_lab.ops.gemm.host.blas import factors
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 Array = np.ndarray[Any, Any]
@@ -89,10 +90,14 @@ def check(
         return UNLIKE
     rng = np.random.default_rng(seed)
     signs = 2.0 * rng.integers(0, 2, (problem.n, vectors)) - 1
+    a, b = (
+        np.broadcast_to(matrix, (*problem.shape[:-2], *matrix.shape[-2:]))
+        for matrix in factors(problem, inputs)
+    )
     worst = 0.0
     with np.errstate(all="ignore"):
-        for index in np.ndindex(*(count for count, _, _ in problem.dimensions)):
-            worst = max(worst, _worst_row(problem, inputs, given, index, signs))
+        for index in np.ndindex(*problem.shape[:-2]):
+            worst = max(worst, _worst_row(problem, inputs, a, b, given, index, signs))
     missed = f"{2.0**-vectors:.0e}".replace("e-0", "e-")
     checked = f"checked by Freivalds, {vectors} vectors: misses a wrong element with p = {missed}"
     return Difference(math.nan, math.nan, error_over_bound=worst, checked=checked)
@@ -101,6 +106,8 @@ def check(
 def _worst_row(
     problem: GemmProblem,
     inputs: Mapping[str, Array],
+    a: Array,
+    b: Array,
     given: Array,
     index: tuple[int, ...],
     signs: Array,
@@ -109,10 +116,9 @@ def _worst_row(
     rows, columns = np.zeros(problem.m), 0.0
     right = np.zeros((problem.m, signs.shape[1]))
     if problem.depth:
-        a, b = (_matrix(problem, inputs, name, index) for name in "ab")
-        right = problem.alpha * _times(a, _times(b, signs, problem.conj_b), problem.conj_a)
-        rows = abs(problem.alpha) * _norms(a)
-        columns = float(np.sqrt(np.sum(_norms(b) ** 2)))
+        right = problem.alpha * _times(a[index], _times(b[index], signs))
+        rows = abs(problem.alpha) * _norms(a[index])
+        columns = float(np.sqrt(np.sum(_norms(b[index]) ** 2)))
     size = rows * columns
     if problem.beta:
         c = inputs["c"][index]
@@ -150,28 +156,18 @@ def _bound(problem: GemmProblem, size: Array, result: Array, vectors: int) -> Ar
     return bound
 
 
-def _matrix(
-    problem: GemmProblem, inputs: Mapping[str, Array], name: str, index: tuple[int, ...]
-) -> Array:
-    """Return op(a) or op(b) of one product of the stack, not conjugated, as a view."""
-    moves = 1 if name == "a" else 2
-    own = tuple(at for at, item in zip(index, problem.dimensions, strict=True) if item[moves])
-    found: Array = inputs[name][own]
-    return found.T if getattr(problem, f"trans_{name}") else found
-
-
 def _parts(matrix: Array) -> range:
     return range(0, matrix.shape[0], max(1, CHUNK // max(matrix.shape[1], 1)))
 
 
-def _times(matrix: Array, vectors: Array, conjugated: bool = False) -> Array:
+def _times(matrix: Array, vectors: Array) -> Array:
     """Return the product with some vectors in float64 or complex128."""
     wide = np.result_type(matrix.dtype, np.float64)
     made = np.empty((matrix.shape[0], vectors.shape[1]), np.result_type(wide, vectors))
     parts = _parts(matrix)
     for begin in parts:
-        some = matrix[begin : begin + parts.step].astype(wide)
-        made[begin : begin + parts.step] = (some.conj() if conjugated else some) @ vectors
+        rows = slice(begin, begin + parts.step)
+        made[rows] = matrix[rows].astype(wide) @ vectors
     return made
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.lab.ops.gemm.references import check_plain
+from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.build import load
 from opencl_lab.lab.reference.descriptor import Arrays, CReference
 
@@ -34,6 +34,23 @@ KERNEL = CReference(
         *(1, 0, 0),  # one product
     ),
 )
+
+
+def check_plain(problem: Any, name: str, stacks: bool = False, numbers: str = "f") -> None:
+    """Raise `ReferenceUnavailable` unless every BLAS has this product.
+
+    With `stacks`, it may be a stack of one dimension. `numbers` are the supported kinds of numbers
+    with 32 or more bits: ``f`` real, ``c`` complex. `name` is the reference in messages.
+    """
+    if problem.dtype.kind not in numbers or problem.dtype.itemsize == 2:
+        raise ReferenceUnavailable(f"{name} does not multiply {problem.dtype}")
+    if problem.bias or problem.activation:
+        raise ReferenceUnavailable(f"{name} has neither a bias nor an activation")
+    if (problem.conj_a > problem.trans_a) or (problem.conj_b > problem.trans_b):
+        raise ReferenceUnavailable(f"{name} takes the conjugates of transposes only")
+    if len(problem.dimensions) > (1 if stacks else 0):
+        plural = "stacks of one dimension" if stacks else "one pair of matrices"
+        raise ReferenceUnavailable(f"{name} multiplies {plural} only")
 
 
 def gemm_task(problem: Any) -> Mapping[str, Any]:

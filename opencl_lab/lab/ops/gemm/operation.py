@@ -17,10 +17,9 @@ from opencl_lab.lab.files import convert
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.gemm import freivalds
-from opencl_lab.lab.ops.gemm.calls import CALLS
 from opencl_lab.lab.ops.gemm.expected import compare, expected_result
-from opencl_lab.lab.ops.gemm.mpi import KERNEL, gemm_ranks, gemm_task
-from opencl_lab.lab.ops.gemm.references import blas_gemm, check_plain, torch_gemm
+from opencl_lab.lab.ops.gemm.mpi import KERNEL, check_plain, gemm_ranks, gemm_task
+from opencl_lab.lab.ops.gemm.references import CALLS, blas_gemm, torch_product
 from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference, MpiReference
 from opencl_lab.lab.reference.mpi import no_mpi
@@ -115,7 +114,7 @@ class Gemm(Operation[GemmProblem]):
         replace(C_SEQ, name="c:blocked", function="gemm_blocked"),
         C_OMP,
         HostReference("blas", blas_gemm, no_blas_control, threaded=True, held=blas_threads),
-        in_torch(torch_gemm),
+        in_torch(torch_product, "result"),
         from_host(CALLS, "cupy"),
         MpiReference("mpi:c", gemm_ranks, gemm_task, KERNEL, no_mpi, cost=_cost),
     )

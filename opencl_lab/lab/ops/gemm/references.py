@@ -1,4 +1,4 @@
-"""Matrix products of other libraries on the host, as references."""
+"""Matrix products of other libraries as references, and as users call them, ours too."""
 
 from __future__ import annotations
 
@@ -10,32 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
+from opencl_lab.lab.ops.gemm.mpi import check_plain
+from opencl_lab.lab.reference.clblast import OnClblast
 from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.lab.reference.peers import Calls, OurCall, RanksCall
+from opencl_lab.ops.gemm.bind import shaped
+from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.host.blas import factors, multiply_by_blas
-from opencl_lab.ops.gemm.problem import FLOAT32
+from opencl_lab.ops.gemm.problem import FLOAT32, GemmProblem
+from opencl_lab.runtime.call import Call
 
 TF32 = "CUPY_TF32"
 """Environment variable by which CuPy rounds float32 to TF32 in products; read once."""
 CHUNK = 1 << 18
 """Number of elements whose error functions are computed together."""
-
-
-def check_plain(problem: Any, name: str, stacks: bool = False, numbers: str = "f") -> None:
-    """Raise `ReferenceUnavailable` unless every BLAS has this product.
-
-    With `stacks`, it may be a stack of one dimension. `numbers` are the supported kinds of numbers
-    with 32 or more bits: ``f`` real, ``c`` complex. `name` is the reference in messages.
-    """
-    if problem.dtype.kind not in numbers or problem.dtype.itemsize == 2:
-        raise ReferenceUnavailable(f"{name} does not multiply {problem.dtype}")
-    if problem.bias or problem.activation:
-        raise ReferenceUnavailable(f"{name} has neither a bias nor an activation")
-    if (problem.conj_a > problem.trans_a) or (problem.conj_b > problem.trans_b):
-        raise ReferenceUnavailable(f"{name} takes the conjugates of transposes only")
-    if len(problem.dimensions) > (1 if stacks else 0):
-        plural = "stacks of one dimension" if stacks else "one pair of matrices"
-        raise ReferenceUnavailable(f"{name} multiplies {plural} only")
 
 
 def array_product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:
@@ -78,13 +67,6 @@ def blas_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
         return {"result": array_product(problem, np, inputs)}
 
 
-def torch_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Multiply by PyTorch on the processor; its BLAS is usually MKL."""
-    torch = importlib.import_module("torch")
-    tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
-    return {"result": torch_product(problem, torch, tensors).numpy()}
-
-
 def torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
     """Return the result for tensors on any device of PyTorch.
 
@@ -124,3 +106,64 @@ def _torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
     if problem.activation == "relu":
         return result.relu_()
     return torch.nn.functional.gelu(result) if problem.activation else result
+
+
+OPTIONS = ("alpha", "beta", "precision")
+CLBLAST_OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "conj_a", "conj_b")
+
+
+def _word(problem: GemmProblem, name: str) -> bool | str | None:
+    """Return the value of ``trans_a`` or ``trans_b`` for a factor; None if there is none."""
+    transposed = getattr(problem, f"trans_{name}")
+    if getattr(problem, f"conj_{name}"):
+        return "C" if transposed else None
+    return bool(transposed)
+
+
+def _ours(problem: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall | None:
+    words = {f"trans_{name}": _word(problem, name) for name in ("a", "b")}
+    if None in words.values():
+        return None
+    found = []
+    for place, name in ((1, "a"), (2, "b")):
+        ahead = (stack[0] if stack[place] else 1 for stack in problem.dimensions)
+        found.append(shaped(arrays[name], (*ahead, *arrays[name].shape[-2:]), Call()))
+    options = {"c": arrays.get("c"), **{name: getattr(problem, name) for name in OPTIONS}, **words}
+    if problem.bias:
+        options["bias"] = arrays["bias"].reshape((-1, 1) if problem.bias == "row" else (-1,))
+    options["activation"] = problem.activation or None
+    options["algorithm"] = algorithm
+    return OurCall(gemm, tuple(found), options)
+
+
+def _over_ranks(problem: GemmProblem, arrays: Mapping[str, Any]) -> RanksCall:
+    call = _ours(problem, arrays, "auto")
+    if call is None or problem.batch != 1 or problem.bias or problem.activation:
+        raise InvalidProblem("over ranks one product, without bias and activation, is made")
+    names = (*OPTIONS, "c", "trans_a", "trans_b")
+    return RanksCall("gemm", call.arrays, {name: call.options[name] for name in names})
+
+
+def _clblast(problem: GemmProblem, there: OnClblast, arrays: Mapping[str, Any]) -> Any:
+    """Return a new result; CLBlast overwrites C, so C is copied if it is read."""
+    check_plain(problem, "CLBlast", stacks=True, numbers="fc")
+    if not (problem.batch and problem.m and problem.n and problem.k):
+        raise ReferenceUnavailable("CLBlast does not multiply empty matrices")
+    result = there.new(problem.shape, problem.dtype)
+    if problem.beta:
+        there.copy(arrays["c"], result)
+    there.gemm(
+        arrays["a"],
+        arrays["b"],
+        result,
+        **{name: getattr(problem, name) for name in CLBLAST_OPTIONS},
+    )
+    return result
+
+
+CALLS = Calls(
+    _ours,
+    {"numpy": array_product, "torch": torch_product, "cupy": array_product, "clblast": _clblast},
+    ("a", "b", "c", "bias"),
+    over_ranks=_over_ranks,
+)

@@ -1,16 +1,18 @@
-"""Selections by other libraries: calls on their arrays, and references on the host."""
+"""Selections by other libraries, references on the host, and calls as users make them."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.lab.ops.keys import without_rows
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.reference.peers import Call, named
+from opencl_lab.lab.reference.peers import Call, Calls, OurCall, named
+from opencl_lab.ops.select.functions import searchsorted, topk
+from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
+from opencl_lab.ops.select.unique import unique
 
 ANY_PLACES = "any_places"
 """Name of an output with indices of the values, in which equal keys may be exchanged."""
@@ -80,21 +82,37 @@ def by_numpy(call: Call, *names: str) -> Callable[[Any, Arrays, int], Arrays]:
     return lambda problem, inputs, threads: named(names, call(problem, np, inputs))
 
 
-def by_torch(call: Call, *names: str, no_nan: str = "") -> Callable[[Any, Arrays, int], Arrays]:
-    """Return the reference that makes a call of PyTorch on the processor.
+def _topk(problem: TopkProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
+    options = {"k": problem.k, "largest": problem.largest, "algorithm": algorithm}
+    return OurCall(topk, (arrays["keys"],), options)
 
-    Types that it does not support are refused, and so are NaN if `no_nan` says what it does then.
-    """
 
-    def run(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-        if no_nan and any(x.dtype.kind == "f" and np.isnan(x).any() for x in inputs.values()):
-            raise ReferenceUnavailable(f"PyTorch {no_nan}")
-        torch = importlib.import_module("torch")
-        try:
-            result = call(problem, torch, {n: torch.from_numpy(a) for n, a in inputs.items()})
-        except (RuntimeError, TypeError) as error:
-            reason = f"PyTorch does not support {problem.dtype} here: {str(error).splitlines()[0]}"
-            raise ReferenceUnavailable(reason) from error
-        return {name: array.numpy() for name, array in named(names, result).items()}
+def _unique(problem: UniqueProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
+    options = {"return_counts": problem.counts, "algorithm": algorithm}
+    return OurCall(unique, (arrays["keys"],), options)
 
-    return run
+
+def _search(problem: SearchProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
+    options = {"side": "right" if problem.right else "left", "algorithm": algorithm}
+    return OurCall(searchsorted, (arrays["keys"], arrays["values"]), options)
+
+
+TOPK_CALLS = Calls(
+    _topk,
+    {"numpy": topk_by_arrays, "cupy": topk_by_arrays, "torch": topk_by_torch},
+    ("keys",),
+    shaped=without_rows,
+    returned=("values", "places"),
+    peers_returned=("values", ANY_PLACES),
+)
+UNIQUE_CALLS = Calls(
+    _unique,
+    dict.fromkeys(("numpy", "cupy", "torch"), unique_by_any),
+    ("keys",),
+    returned=("values", "counts"),
+)
+SEARCH_CALLS = Calls(
+    _search,
+    {"numpy": search_by_arrays, "cupy": search_by_arrays, "torch": search_by_torch},
+    ("keys", "values"),
+)

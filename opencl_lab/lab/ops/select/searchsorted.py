@@ -21,10 +21,9 @@ from opencl_lab.lab.ops.keys import (
     exact,
     random_keys,
 )
-from opencl_lab.lab.ops.select.calls import SEARCH_CALLS
 from opencl_lab.lab.ops.select.references import (
+    SEARCH_CALLS,
     by_numpy,
-    by_torch,
     search_by_arrays,
     search_by_torch,
 )
@@ -71,7 +70,7 @@ class SearchSorted(Operation[SearchProblem]):
     references = (
         *in_c("searchsorted.c", "search", _c_defines, _c_arguments),
         HostReference("numpy", by_numpy(search_by_arrays, "places")),
-        in_torch(by_torch(search_by_torch, "places", no_nan="does not look for NaN")),
+        in_torch(search_by_torch, "places", no_nan="does not look for NaN"),
         from_host(SEARCH_CALLS, "cupy"),
     )
 

@@ -20,11 +20,10 @@ from opencl_lab.lab.ops.keys import (
     exact,
     sample_shape,
 )
-from opencl_lab.lab.ops.select.calls import TOPK_CALLS
 from opencl_lab.lab.ops.select.references import (
     ANY_PLACES,
+    TOPK_CALLS,
     by_numpy,
-    by_torch,
     topk_by_arrays,
     topk_by_sort,
     topk_by_torch,
@@ -83,7 +82,7 @@ class Topk(RowsOperation[TopkProblem]):
         ),
         HostReference("numpy", by_numpy(topk_by_arrays, "values", ANY_PLACES)),
         HostReference("numpy:sort", by_numpy(topk_by_sort, "values", ANY_PLACES)),
-        in_torch(by_torch(topk_by_torch, "values", ANY_PLACES)),
+        in_torch(topk_by_torch, "values", ANY_PLACES),
         from_host(TOPK_CALLS, "cupy"),
     )
 

@@ -22,8 +22,7 @@ from opencl_lab.lab.ops.keys import (
     keys_of,
     random_keys,
 )
-from opencl_lab.lab.ops.select.calls import UNIQUE_CALLS
-from opencl_lab.lab.ops.select.references import by_numpy, by_torch, unique_by_any
+from opencl_lab.lab.ops.select.references import UNIQUE_CALLS, by_numpy, unique_by_any
 from opencl_lab.lab.ops.shared import in_c, in_torch
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference, OutputsLike
 from opencl_lab.lab.reference.peers import from_host
@@ -80,9 +79,7 @@ class Unique(Operation[UniqueProblem]):
     references = (
         *in_c("unique.c", "unique", _c_defines, _c_arguments),
         HostReference("numpy", by_numpy(unique_by_any, "values", "counts")),
-        in_torch(
-            by_torch(unique_by_any, "values", "counts", no_nan="counts each NaN as a different key")
-        ),
+        in_torch(unique_by_any, "values", "counts", no_nan="counts each NaN as a different key"),
         from_host(UNIQUE_CALLS, "cupy"),
     )
 

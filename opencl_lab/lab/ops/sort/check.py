@@ -7,9 +7,9 @@ Other keys have the same two sums with a probability of about 2^-64.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -76,19 +76,10 @@ def find_fault(
 
 def _in_turn(problem: SortProblem, given: Readable, result: Readable) -> Iterator[_Found]:
     """Yield the findings about blocks, which threads check, in order."""
-    threads = default_threads()
+    threads, blocks = default_threads(), _blocks(problem)
     with ThreadPoolExecutor(threads, "oclab-check") as pool:
-        jobs: deque[Future[_Found]] = deque()
-        try:
-            for block in _blocks(problem):
-                jobs.append(pool.submit(_look, problem, given, result, *block))
-                if len(jobs) > 2 * threads:
-                    yield jobs.popleft().result()
-            while jobs:
-                yield jobs.popleft().result()
-        finally:
-            for job in jobs:
-                job.cancel()
+        while some := list(islice(blocks, 4 * threads)):
+            yield from pool.map(lambda block: _look(problem, given, result, *block), some)
 
 
 def _blocks(problem: SortProblem) -> Iterator[tuple[int, int]]:

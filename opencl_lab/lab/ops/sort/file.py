@@ -63,27 +63,6 @@ class FileSort:
         return self.split.whole
 
     @property
-    def algorithm(self) -> str:
-        """Name of the algorithm that sorts each part."""
-        return self.split.algorithm.name
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """Its parameters."""
-        return dict(self.split.config)
-
-    @property
-    def parts(self) -> Mapping[str, Any]:
-        """How many parts of which size, and whether they are merged."""
-        split = self.split
-        return {"count": split.runs, "bytes": split.nbytes, "merged": split.merges}
-
-    @property
-    def parts_text(self) -> str:
-        """The same in words."""
-        return str(self.split)
-
-    @property
     def nbytes(self) -> int:
         """Bytes of all keys."""
         return self.problem.n * self.problem.rows * self.problem.dtype.itemsize

@@ -29,7 +29,7 @@ from opencl_lab.lab.ops.sort.references import (
     numpy_avx2_environment,
     numpy_sort,
     sorted_rows,
-    torch_sort,
+    torch_rows,
 )
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference
 from opencl_lab.lab.reference.peers import from_host
@@ -74,7 +74,9 @@ class Sort(RowsOperation[SortProblem]):
         replace(C_SEQ, name="c:qsort", function="sort_qsort"),
         HostReference("numpy", numpy_sort),
         HostReference("numpy:avx2", numpy_sort, no_avx512_sort, numpy_avx2_environment()),
-        in_torch(torch_sort),
+        in_torch(
+            lambda problem, torch, arrays: torch_rows(problem, torch, arrays["keys"]), "sorted"
+        ),
         from_host(CALLS, "cupy"),
     )
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
 
 
@@ -46,17 +44,6 @@ def torch_rows(problem: Any, module: Any, keys: Any, has_nan: bool | None = None
     if has_nan is None and problem.descending and problem.dtype.kind == "f":
         has_nan = module.isnan(rows[..., :1]).any()
     return -module.sort(-keys).values if has_nan else rows
-
-
-def torch_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Sort rows by `torch.sort` on the processor, which also computes indices."""
-    torch = importlib.import_module("torch")
-    try:
-        result = torch_rows(problem, torch, torch.from_numpy(inputs["keys"]))
-    except (RuntimeError, TypeError) as error:
-        reason = f"PyTorch does not sort {problem.dtype}: {str(error).splitlines()[0]}"
-        raise ReferenceUnavailable(reason) from error
-    return {"sorted": result.numpy()}
 
 
 def _avx512_features() -> list[str]:
