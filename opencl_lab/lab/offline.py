@@ -1,10 +1,11 @@
 """What the compilers of AMD's and Intel's GPUs make of a kernel, where there is no such GPU.
 
-The compilers lie in a folder that ``OCLAB_OFFLINE`` names, as `tools/offline_compilers.sh` unpacks
-them from Debian's packages: Clang with AMD's device libraries, and Intel's `ocloc`.
+The compilers are Clang with AMD's device libraries, and Intel's `ocloc`: those in the folder that
+``OCLAB_OFFLINE`` names, as `tools/offline_compilers.sh` unpacks them from Debian's packages, else
+those that are installed.
 
-What they say of a kernel stands in the binary: for AMD as a MessagePack note ("User Guide for AMDGPU
-Backend", LLVM project, section "Code Object V3 Metadata"), for Intel as YAML in the section
+What they say of a kernel stands in the binary: for AMD as a MessagePack note ("User Guide for
+AMDGPU Backend", LLVM project, section "Code Object V3 Metadata"), for Intel as YAML in the section
 ``.ze_info`` ("ZE binary info", in the documentation of the Intel Graphics Compiler).
 """
 
@@ -12,23 +13,33 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import struct
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from opencl_lab.core.errors import BuildError, ReferenceUnavailable
+from opencl_lab.core.errors import BuildError, InvalidProblem, ReferenceUnavailable
 from opencl_lab.core.interrupt import scratch_folder
+from opencl_lab.core.plan import Plan
+from opencl_lab.core.template import render
+from opencl_lab.runtime.programs import FLAGS
 
 VARIABLE = "OCLAB_OFFLINE"
 LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
-HOW_TO_INSTALL = (
-    f"unpack them with tools/offline_compilers.sh, and set {VARIABLE} to the folder that it filled"
-)
+SYSTEM = Path("/", LIBRARIES)
+COMPILERS = {
+    "AMD": ("Clang", (*(f"clang-{number}" for number in range(22, 13, -1)), "clang")),
+    "Intel": ("ocloc", ("ocloc",)),
+}
+"""What a maker's compiler is called, and its programs, the best first: AMD's libraries need a Clang
+that is no older."""
+PACKAGES = {"AMD": "clang-15 rocm-device-libs", "Intel": "intel-opencl-icd"}
+NO_LIBRARIES = "cannot find ROCm device library"
 LANGUAGE = "-cl-std=CL1.2"
 TIME_LIMIT = 300.0
 NOTE_TYPE = 32  # of AMD's metadata
@@ -110,6 +121,10 @@ class Compiled:
         taken = -(-max(1, self.registers) // self.target.granule) * self.target.granule
         return min(self.target.waves, max(1, self.target.registers // taken))
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        return {**asdict(self), "target": self.target.name, "waves": self.waves}
+
     def __str__(self) -> str:
         unit, whose = ("wave", "item") if self.target.maker == "AMD" else ("thread", "thread")
         spilled = f"{self.spilled:,} spilled" if self.spilled else "nothing spilled"
@@ -120,18 +135,51 @@ class Compiled:
         )
 
 
-def missing() -> str | None:
-    """Return what is missing and what to do, or None if the compilers are there."""
+def checked_target(name: str) -> Target:
+    """Return a target by its name.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is no such target.
+    ReferenceUnavailable
+        If its compiler is not there.
+    """
+    if name not in TARGETS:
+        raise InvalidProblem(f"no target is called {name!r}: {', '.join(TARGETS)}")
+    reason = missing(TARGETS[name])
+    if reason is not None:
+        raise ReferenceUnavailable(reason)
+    return TARGETS[name]
+
+
+def missing(target: Target) -> str | None:
+    """Return that the compiler of a target is missing and what to do, or None if it is there."""
+    if _program(target.maker) is not None:
+        return None
+    return _missing(target, COMPILERS[target.maker][0])
+
+
+def _missing(target: Target, what: str) -> str:
     folder = os.environ.get(VARIABLE, "")
-    if not folder:
-        return f"the offline compilers are not known: {HOW_TO_INSTALL}"
-    for name in ("clang-15", "ocloc"):
-        if not Path(folder, "usr/bin", name).is_file():
-            return f"{VARIABLE}={folder} has no usr/bin/{name}: {HOW_TO_INSTALL}"
-    return None
+    where = f" in {VARIABLE}={folder}" if folder else ""
+    return (
+        f"to compile for {target.name} needs {what}, which is not here{where}: install it "
+        f"(Debian 12: apt install {PACKAGES[target.maker]}), or unpack it with "
+        f"tools/offline_compilers.sh of opencl_lab's source and set {VARIABLE} to that folder"
+    )
 
 
-def compile_for(target: Target, source: str, options: Sequence[str] = ()) -> list[Compiled]:
+def _program(maker: str) -> str | None:
+    """Return the path of a maker's compiler, or None."""
+    folder = os.environ.get(VARIABLE, "")
+    path = str(Path(folder, "usr/bin").absolute()) if folder else None
+    return next(filter(None, (shutil.which(name, path=path) for name in COMPILERS[maker][1])), None)
+
+
+def compile_for(
+    target: Target, source: str, options: Sequence[str] = (), seconds: float = TIME_LIMIT
+) -> list[Compiled]:
     """Compile OpenCL C for a GPU, and return what its compiler says of each kernel.
 
     Parameters
@@ -140,50 +188,92 @@ def compile_for(target: Target, source: str, options: Sequence[str] = ()) -> lis
     source : str
     options : sequence of str
         Build options, as `clBuildProgram` takes them.
+    seconds : float
+        The longest time that it may take.
 
     Raises
     ------
     ReferenceUnavailable
-        If the compilers are not there.
+        If the compiler is not there.
     BuildError
         If the program does not compile; with what the compiler said.
     """
-    reason = missing()
-    if reason is not None:
-        raise ReferenceUnavailable(reason)
-    root = Path(os.environ[VARIABLE]).absolute()
-    with scratch_folder("offline") as folder:
-        Path(folder, "kernel.cl").write_text(source, encoding="utf-8")
-        made = "kernel.o" if target.maker == "AMD" else "kernel.bin"
-        command = (_clang if target.maker == "AMD" else _ocloc)(root, target, options)
-        paths = (root / LIBRARIES, root / LIBRARIES / "intel-opencl")
-        environment = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(map(str, paths))}
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True,
-            errors="replace", timeout=TIME_LIMIT, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-        binaries = sorted(Path(folder).glob("*.bin")) or sorted(Path(folder).glob(made))
-        if done.returncode or not binaries:
-            said = (done.stdout + done.stderr).strip()
-            raise BuildError(f"{target.name}: the program does not compile", log=said)
+    program, folder = _program(target.maker), os.environ.get(VARIABLE, "")
+    if program is None:
+        raise ReferenceUnavailable(_missing(target, COMPILERS[target.maker][0]))
+    environment = dict(os.environ)
+    libraries = Path(folder).absolute() / LIBRARIES if folder else SYSTEM
+    if folder:
+        paths = (libraries, libraries / "intel-opencl")
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, paths))
+    if target.maker == "AMD":
+        command = _clang(target, libraries, options)
+    else:
+        command = _ocloc(target, options)
+    with scratch_folder("offline") as work:
+        Path(work, "kernel.cl").write_text(source, encoding="utf-8")
+        try:
+            done = subprocess.run(
+                [program, *command], cwd=work, env=environment, capture_output=True, text=True,
+                errors="replace", timeout=min(seconds, TIME_LIMIT), stdin=subprocess.DEVNULL,
+                check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise BuildError(
+                f"the program took more than {error.timeout:.3g} s to compile for {target.name}"
+            ) from None
+        said = (done.stdout + done.stderr).strip()
+        if NO_LIBRARIES in said:
+            raise ReferenceUnavailable(_missing(target, "AMD's device libraries"))
+        binaries = [*Path(work).glob("*.o"), *Path(work).glob("*.bin")]
+        if done.returncode or not binaries:  # `ocloc` may fail without a status
+            raise BuildError(f"the program does not compile for {target.name}", log=said)
         binary = binaries[0].read_bytes()
-    found = _of_amd(binary) if target.maker == "AMD" else _of_intel(binary, done.stdout)
+    found = _of_amd(binary) if target.maker == "AMD" else _of_intel(binary, said)
     return [Compiled(target=target, **item) for item in found]
 
 
-def _clang(root: Path, target: Target, options: Sequence[str]) -> list[str]:
+def programs_of(plan: Plan) -> Iterable[tuple[str, str, tuple[str, ...]]]:
+    """Return the programs of a plan, each once: template, source, and build options."""
+    return dict.fromkeys(
+        (launch.template, render(launch.template, launch.params).text, launch.options)
+        for launch in plan.launches
+    )
+
+
+def spilling(target: Target, plan: Plan, seconds: float = TIME_LIMIT) -> str | None:
+    """Return which kernel of a plan spills registers on a GPU, or does not compile; or None.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        If the compiler is not there.
+    """
+    for _, source, options in programs_of(plan):
+        try:
+            kernels = compile_for(target, source, (*options, *FLAGS), seconds)
+        except BuildError as error:
+            return str(error)
+        for kernel in kernels:
+            if kernel.spilled:
+                return f"{kernel.kernel} spills {kernel.spilled} registers on {target.name}"
+    return None
+
+
+def _clang(target: Target, libraries: Path, options: Sequence[str]) -> list[str]:
+    """Return arguments of Clang, which finds libraries that are not where Debian has them."""
+    where = [f"--rocm-path={libraries}"] if Path(libraries, "amdgcn").is_dir() else []
     return [
-        str(root / "usr/bin/clang-15"), "-c", "kernel.cl", "-o", "kernel.o", "-x", "cl", "-w", "-O3",
-        "-target", "amdgcn-amd-amdhsa", f"-mcpu={target.name}", f"--rocm-path={root / LIBRARIES}",
-        "-Xclang", "-finclude-default-header", LANGUAGE, *options,
+        "-c", "kernel.cl", "-o", "kernel.o", "-x", "cl", "-w", "-O3", "-target",
+        "amdgcn-amd-amdhsa", f"-mcpu={target.name}", *where, "-Xclang",
+        "-finclude-default-header", LANGUAGE, *options,
     ]  # fmt: skip
 
 
-def _ocloc(root: Path, target: Target, options: Sequence[str]) -> list[str]:
+def _ocloc(target: Target, options: Sequence[str]) -> list[str]:
     return [
-        str(root / "usr/bin/ocloc"), "compile", "-file", "kernel.cl", "-device", target.name,
-        "-output", "kernel", "-options", " ".join((LANGUAGE, *options)),
-        "-internal_options", "-ze-allow-zebin",
+        "compile", "-file", "kernel.cl", "-device", target.name, "-output", "kernel", "-options",
+        " ".join((LANGUAGE, *options)), "-internal_options", "-ze-allow-zebin",
     ]  # fmt: skip
 
 
@@ -207,14 +297,14 @@ def _of_amd(binary: bytes) -> Iterator[Mapping[str, Any]]:
         yield {
             "kernel": kernel[".name"],
             "width": kernel[".wavefront_size"],
-            "registers": kernel[".vgpr_count"] + kernel.get(".agpr_count", 0),
+            "registers": kernel[".vgpr_count"],  # with those of ``.agpr_count``
             "spilled": kernel[".vgpr_spill_count"],
             "local_bytes": kernel[".group_segment_fixed_size"],
         }
 
 
 def _of_intel(binary: bytes, said: str) -> Iterator[Mapping[str, Any]]:
-    """Yield what `.ze_info` says, by its YAML's names and whole numbers; spills are in a warning."""
+    """Yield what `.ze_info` says, by its names and whole numbers; spills are in a warning."""
     spilled = dict(re.findall(r"kernel (\w+) +compiled SIMD.* spilled around (\d+)", said))
     text = dict(_sections(binary))[".ze_info"].decode("utf-8")
     text = text.partition("\nkernels:")[2].partition("\nkernels_misc_info:")[0]

@@ -11,6 +11,7 @@ import click
 from opencl_lab.lab.cli.common import add_options
 from opencl_lab.lab.cli.values import NUMBER, WHOLE_NUMBER, variants
 from opencl_lab.lab.engine.request import Request
+from opencl_lab.lab.offline import TARGETS
 from opencl_lab.lab.operation import Operation, Option
 
 REPEATS, SECONDS = 5, 10.0
@@ -123,6 +124,17 @@ class RunOptions:
 def run_options(command: Any) -> Any:
     """Add the options of commands that compare implementations; `RunOptions` takes them."""
     return add_options(command, RUN_OPTIONS)
+
+
+def compile_option(text: str) -> Callable[[Any], Any]:
+    """Return the option that names a GPU to compile for, which need not be here."""
+    return click.option(
+        "--compile",
+        "compile_for",
+        type=click.Choice(list(TARGETS)),
+        default="",
+        help=f"{text}; the GPU need not be here.",
+    )
 
 
 def refuse_unused(given: Mapping[str, Any], more: Sequence[str] = ()) -> None:

@@ -23,6 +23,7 @@ from opencl_lab.lab.cli.common import (
     settings,
     write_files,
 )
+from opencl_lab.lab.cli.options import compile_option
 from opencl_lab.lab.cli.tune_result import failure_counts, pace, print_result, result_document
 from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.presentation.drawing import check_plot
@@ -75,6 +76,7 @@ SEARCH_OPTIONS = (
         show_default=True,
         help="Seed of data and search.",
     ),
+    compile_option("Leave out configurations whose kernels spill registers on this GPU"),
     click.option("--fresh", is_flag=True, help="Start a new search, without earlier results."),
     click.option(
         "--plot",
