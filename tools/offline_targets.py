@@ -1,8 +1,9 @@
 """Compile every program for GPUs that are not here, by the compilers of their makers.
 
-    python tools/offline_targets.py                     all; writes docs/offline_targets.json
+    python tools/offline_targets.py                     all, into docs/offline_targets.json
     python tools/offline_targets.py --share             one of each template; writes nothing
-    python tools/offline_targets.py gemm --target pvc   of plans whose names have a text
+    python tools/offline_targets.py --target pvc        all, for a target
+    python tools/offline_targets.py gemm                of plans whose names have a text; likewise
 
 The programs are those that default configurations plan, for a GPU that is pretended, of the cases
 of `tests/matrix.py`, the larger problems of `rendered_kernels.py`, and the trials of operations.
@@ -29,6 +30,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import page_offline
 from rendered_kernels import problems
 
 import opencl_lab as ol
@@ -50,7 +52,6 @@ from opencl_lab.ops.selftest import all_trials
 from opencl_lab.ops.solver import Problem, Solver
 from opencl_lab.runtime.programs import FLAGS
 
-DATA = Path(__file__).resolve().parent.parent / "docs/offline_targets.json"
 TARGETS_OF = {
     "amd-gcn": ("gfx900", "gfx90a"),
     "amd-rdna": ("gfx1030",),
@@ -168,12 +169,25 @@ def row_of(pretend: str, target: Target, given: list[Program]) -> dict[str, Any]
         "failures": failures,
         "kernels": len(kernels),
         "registers": max((kernel.registers for kernel in kernels), default=0),
+        "private_bytes": max((kernel.private_bytes for kernel in kernels), default=0),
         "local_bytes": max((kernel.local_bytes for kernel in kernels), default=0),
         "waves": [min(waves), int(median(waves)), target.waves],
         "spilling_by_auto": dict(counts[True]),
         "spilling_by_name": dict(counts[False]),
         "most_spilled": dict(most),
     }
+
+
+def keep(row: dict[str, Any]) -> None:
+    """Put the row of a target into the data."""
+    known = page_offline.read()["targets"]
+    rows = {one["target"]: one for one in (*known, row)}
+    found = {
+        "date": str(date.today()),
+        "versions": versions(),
+        "targets": [rows[name] for name in TARGETS if name in rows],
+    }
+    page_offline.DATA.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def versions() -> dict[str, str]:
@@ -198,17 +212,17 @@ def main() -> int:
         print(f"left out: {reason}")
         return 0
     os.environ["OCLAB_DEVICE"] = "cpu"
-    rows = []
+    failures = 0
     for pretend, names in TARGETS_OF.items():
         there = [target for target in targets if target.name in names]
         planned = programs(pretend, given.plans, given.share) if there else []
         for target in there:
-            rows.append(row_of(pretend, target, planned))
-            print(", ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
-    if not (given.plans or given.target or given.share):
-        found = {"date": str(date.today()), "versions": versions(), "targets": rows}
-        DATA.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return 1 if any(row["failures"] for row in rows) else 0
+            row = row_of(pretend, target, planned)
+            print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+            failures += row["failures"]
+            if not (given.plans or given.share):
+                keep(row)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

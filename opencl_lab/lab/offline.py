@@ -39,6 +39,7 @@ COMPILERS = {
 """What a maker's compiler is called, and its programs, the best first: AMD's libraries need a Clang
 that is no older."""
 PACKAGES = {"AMD": "clang-15 rocm-device-libs", "Intel": "intel-opencl-icd"}
+SCRATCH = re.compile(r"type: +scratch\n +usage: +\w+\n +size: +(\d+)")
 NO_LIBRARIES = "cannot find ROCm device library"
 LANGUAGE = "-cl-std=CL1.2"
 TIME_LIMIT = 300.0
@@ -106,6 +107,9 @@ class Compiled:
         Registers, as each compiler counts them, that had to be kept in memory.
     local_bytes : int
         Local memory that the kernel declares.
+    private_bytes : int
+        Memory of each item (AMD), or of each thread (Intel), for what is spilled, and for arrays
+        that are not in registers, of which Intel's compiler does not warn.
     """
 
     kernel: str
@@ -114,6 +118,7 @@ class Compiled:
     registers: int
     spilled: int
     local_bytes: int
+    private_bytes: int = 0
 
     @property
     def waves(self) -> int:
@@ -128,6 +133,8 @@ class Compiled:
     def __str__(self) -> str:
         unit, whose = ("wave", "item") if self.target.maker == "AMD" else ("thread", "thread")
         spilled = f"{self.spilled:,} spilled" if self.spilled else "nothing spilled"
+        if self.private_bytes:
+            spilled += f", {self.private_bytes:,} bytes of private memory"
         return (
             f"{self.registers} registers of a{'n' * (whose == 'item')} {whose}, {spilled}, "
             f"{self.local_bytes:,} bytes of local memory; {self.width} items a {unit}, "
@@ -229,6 +236,11 @@ def compile_for(
         if done.returncode or not binaries:  # `ocloc` may fail without a status
             raise BuildError(f"the program does not compile for {target.name}", log=said)
         binary = binaries[0].read_bytes()
+    return reported(target, binary, said)
+
+
+def reported(target: Target, binary: bytes, said: str) -> list[Compiled]:
+    """Return what a compiler says of the kernels in a binary; `said` is what it has printed."""
     found = _of_amd(binary) if target.maker == "AMD" else _of_intel(binary, said)
     return [Compiled(target=target, **item) for item in found]
 
@@ -300,6 +312,7 @@ def _of_amd(binary: bytes) -> Iterator[Mapping[str, Any]]:
             "registers": kernel[".vgpr_count"],  # with those of ``.agpr_count``
             "spilled": kernel[".vgpr_spill_count"],
             "local_bytes": kernel[".group_segment_fixed_size"],
+            "private_bytes": kernel[".private_segment_fixed_size"],
         }
 
 
@@ -317,4 +330,5 @@ def _of_intel(binary: bytes, said: str) -> Iterator[Mapping[str, Any]]:
             "registers": numbers["grf_count"],
             "spilled": int(spilled.get(name.strip(), 0)),
             "local_bytes": numbers.get("slm_size", 0),
+            "private_bytes": sum(map(int, SCRATCH.findall(rest))),
         }

@@ -132,7 +132,7 @@ def compile_option(text: str) -> Callable[[Any], Any]:
         "--compile",
         "compile_for",
         type=click.Choice(list(TARGETS)),
-        default="",
+        callback=lambda context, parameter, value: value or "",
         help=f"{text}; the GPU need not be here.",
     )
 
