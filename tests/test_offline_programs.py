@@ -6,15 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from offline_reports import fake_ocloc
 
 from opencl_lab.core.template import ROOT, render
-from opencl_lab.lab.offline import TARGETS, compile_for, missing
+from opencl_lab.lab.offline import TARGETS, VARIABLE, compile_for, missing
 from opencl_lab.lab.registry import operations
 
 sys.path.append(str(Path(__file__).parents[1] / "tools"))
 
 rendered = importlib.import_module("rendered_kernels")
 offline = importlib.import_module("offline_targets")
+page = importlib.import_module("page_offline")
 
 NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|^\s*##[^\n]*", re.DOTALL | re.MULTILINE)
 DIGITS = r"(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|0[xX][\da-fA-F.]+[pP][-+]?\d+"
@@ -58,6 +60,33 @@ def test_no_kernel_depends_on_how_many_items_run_together():
     for path in ROOT.rglob("*.mako"):
         code = NO_CODE.sub(" ", path.read_text(encoding="utf-8"))
         assert not asks.search(code) or "intel_reqd_sub_group_size" in code, path
+
+
+def test_the_page_counts_what_spills_and_what_fails(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(VARIABLE, fake_ocloc(tmp_path))
+    (tmp_path / "versions").write_text("libigc1\t1.0\nlibz3-4\t4.8\n")
+    monkeypatch.setattr(page, "DATA", tmp_path / "data.json")
+    spills = "__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void f() {}"
+    given = [
+        offline.Program("a", spills, (), ["gemm blocked n=1", "gemm tiled n=1"], by_auto=True),
+        offline.Program("b", spills, (), ["gemm tiled n=2"]),
+        offline.Program("c", "__kernel void f() {}", (), ["sort radix n=1"]),
+        offline.Program("d", "wrong", (), ["sort radix n=2"]),
+    ]
+    for name in ("pvc", "skl", "skl"):  # a row replaces that of an earlier run
+        offline.keep(offline.row_of("intel-xe", TARGETS[name], given))
+    assert "d (sort radix n=2) fails:\n1:1:45: error" in capsys.readouterr().out
+    found = page.read()
+    assert "`libigc1` 1.0." in page.said(found) and "libz3" not in page.said(found)
+    head, rows, words = page.targets(found)
+    assert [row[0] for row in rows] == ["`skl`", "`pvc`"]
+    assert rows[0][words:] == [
+        "4", "1", "6", "1", "1", "178", "256", "32,768", "256", "3, 5 of 7",
+    ]  # fmt: skip
+    assert len(head) == len(rows[0])
+    assert page.spills(found)[1] == [
+        ["gemm blocked", "1: 178", "1: 178"], ["gemm tiled", "1: 178", "1: 178"],
+    ]  # fmt: skip
 
 
 @pytest.mark.full
