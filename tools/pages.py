@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import page_offline
 import scaling
 from page_data import (
     MOST_ROWS,
@@ -180,6 +181,12 @@ class Page:
         return runtimes(
             json.loads((DOCS / "runtimes.json").read_text(encoding="utf-8"))["runtimes"]
         )
+
+    def _offline(self) -> str:
+        """Return what compilers of GPUs that are not here say."""
+        found = page_offline.read()
+        rows = (page_offline.targets(found), page_offline.spills(found))
+        return "\n\n".join([page_offline.said(found), *(table(*one, links=False) for one in rows)])
 
     def _link(self, path: Path) -> str:
         return f"[{path.stem}]({Path(os.path.relpath(path, self._folder)).as_posix()})"

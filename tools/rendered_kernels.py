@@ -167,7 +167,7 @@ def described(plan: Plan) -> str:
 def problems() -> Iterator[tuple[Solver[Any], str, Problem]]:
     """Yield what solves a problem, the problem's options as text, and the problem."""
     for operation in operations().values():
-        small = [case.options for case in ROWS[operation.name] if not (case.arrays or case.build)]
+        small = [case.options for case in ROWS[operation.name] if not (case.arrays or case.record)]
         for options in (*small, *LARGE[operation.name]):
             yield operation.solver, _said(options), operation.problem(**options)
     for options in GATHERED:

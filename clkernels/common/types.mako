@@ -9,6 +9,8 @@
 ##   unsigned(name)   the unsigned integer of that size
 ##   signed(name)     the signed one
 ##   vector(name, n)  a vector of n, or for n = 1 the scalar
+##   literal(value, name)   a number as float or double. A double literal in a kernel of float is rounded
+##                          with a warning where there is no double, and may be refused
 ##
 ## Source: own. Cost: none, nothing of it is left in the kernel.
 <%!
@@ -33,4 +35,8 @@
 
     def vector(name, n):
         return name if n == 1 else f"{name}{n}"
+
+
+    def literal(value, name):
+        return f"{value!r}{'f' if name == 'float' else ''}"
 %>\

@@ -15,6 +15,7 @@
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="boundaries" file="boundaries.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
+<%namespace name="types" file="/common/types.mako"/>\
 ##
 ##   declare(PIXELS)          types, load_pixel, store_pixel, extend
 ##   parameters(own, sized)   the parameters of a kernel, in the order in which conv2d/launch.py passes
@@ -91,7 +92,7 @@ static inline result_t to_result(const wide_t sum)
 /* Whether the sum, rounded to the nearest integer, is not zero; NaN is not. */
 static inline result_t to_result(const sum_t sum)
 {
-    return ${"!(fabs(sum) <= (sum_t)0.5)" if PIXELS.sum_t in ("float", "double") else "sum != 0"};
+    return ${f"!(fabs(sum) <= {types.module.literal(0.5, PIXELS.sum_t)})" if PIXELS.sum_t in ("float", "double") else "sum != 0"};
 }
 
 % elif limits is not None and PIXELS.sum_t == "double":

@@ -1,12 +1,13 @@
 ## Complex numbers: types, and what OpenCL C has no operators for.
 ##
 ##   inlined()                 INLINE, before functions that shall not be called
-##   declare(element, index)   real_t, complex_t and index_t; times(a, b)
+##   declare(element, index)   real_t, complex_t and index_t; ONE_HALF, which is 0.5 as a real_t; times(a, b)
 ##   declare_points()          points_t, whose components are apart; multiplied(x, w) and scaled(x, factor).
 ##                             It needs vec_t, a vector of real_t or one alone
 ##
 ## element  Element of core/kernels.py, of complex numbers
 ## index    type that counts elements
+<%namespace name="types" file="/common/types.mako"/>\
 <%def name="inlined()">\
 /* PoCL calls what is long, which keeps loops from being vectors and arrays from being registers. */
 #define INLINE static inline __attribute__((always_inline))
@@ -15,6 +16,7 @@
 typedef ${element.real} real_t;
 typedef ${element.type} complex_t;
 typedef ${index} index_t;
+#define ONE_HALF ${types.module.literal(0.5, element.real)}
 
 static inline complex_t times(const complex_t a, const complex_t b)
 {

@@ -26,7 +26,7 @@ INLINE complex_t load_mirrored(__global const complex_t *from, const uint p, con
 INLINE complex_t load_packed(__global const complex_t *from, __global const complex_t *real_twiddles,
                              const uint p, const uint n)
 {
-    complex_t here = (real_t)0.5 * from[p], opposite = (real_t)0.5 * from[n - p];
+    complex_t here = ONE_HALF * from[p], opposite = ONE_HALF * from[n - p];
     if (p == 0)
         here.y = opposite.y = 0;
     const complex_t even = (complex_t)(here.x + opposite.x, here.y - opposite.y);
@@ -49,7 +49,7 @@ INLINE complex_t load_packed(__global const complex_t *from, __global const comp
 </%def>\
 <%def name="point(step, offset)">\
 <%
-    half = "(real_t)0.5 * " if step.halved else ""
+    half = "ONE_HALF * " if step.halved else ""
     ways = {
         "complex": f"{half}from_j[{offset} * source_position]",
         # From memory that is aligned to one real number and not to two.

@@ -70,8 +70,8 @@ void c2r_packed(__global const complex_t *restrict spectrum,
 {
     const index_t k = point_of(h / 2 + 1), row = row_of(h / 2 + 1);
     if (k <= h / 2) {
-        complex_t a = (real_t)0.5 * spectrum[row * (h + 1) + k];
-        complex_t b = (real_t)0.5 * conjugate(spectrum[row * (h + 1) + h - k]);
+        complex_t a = ONE_HALF * spectrum[row * (h + 1) + k];
+        complex_t b = ONE_HALF * conjugate(spectrum[row * (h + 1) + h - k]);
         if (k == 0)
             a.y = b.y = 0;
         const complex_t odd = times(conjugate(twiddles[k]), a - b);
@@ -113,8 +113,8 @@ void pair_split(__global const complex_t *restrict rows,
     const index_t k = point_of(n / 2 + 1), pair = row_of(n / 2 + 1), bins = n / 2 + 1;
     if (k < bins) {
         /* Halved first: the sum of both may be too large for its type. */
-        const complex_t a = (real_t)0.5 * rows[pair * n + k];
-        const complex_t b = (real_t)0.5 * conjugate(rows[pair * n + (k == 0 ? 0 : n - k)]);
+        const complex_t a = ONE_HALF * rows[pair * n + k];
+        const complex_t b = ONE_HALF * conjugate(rows[pair * n + (k == 0 ? 0 : n - k)]);
         const complex_t odd = a - b;
         spectrum[2 * pair * bins + k] = UNSCALED(2 * pair, a + b);
         if (2 * pair + 1 < count)

@@ -64,7 +64,7 @@ ${fetch(step, pass_, "j")}\
 % if pass_.index == 0 and step.halved:
 #pragma unroll
                     for (uint i = 0; i < R; ++i)
-                        x[i] = scaled(x[i], (real_t)0.5);
+                        x[i] = scaled(x[i], ONE_HALF);
 % endif
 % if step.has_twiddles(pass_):
 #pragma unroll
@@ -107,7 +107,7 @@ ${fetch(step, pass_, "(j / V)")}\
 % if step.halved:
 #pragma unroll
                 for (uint i = 0; i < R; ++i)
-                    x[i] = scaled(x[i], (real_t)0.5);
+                    x[i] = scaled(x[i], ONE_HALF);
 % endif
                 butterfly_${pass_.radix}(x);
 #pragma unroll

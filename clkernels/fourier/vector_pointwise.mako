@@ -46,7 +46,7 @@ ${chirped(step)}\
     enum { RE = ${int(step.inverse)}, IM = 1 - RE }; /* which of two components is loaded as which */
 % if step.inverse:
     /* The imaginary components of frequencies 0 and n / 2 are taken for 0. */
-    const real_t first = (real_t)0.5 * numbers[0], last = (real_t)0.5 * numbers[2 * N];
+    const real_t first = ONE_HALF * numbers[0], last = ONE_HALF * numbers[2 * N];
     results[0] = first + last;
     results[1] = first - last;
 % else:
@@ -81,7 +81,7 @@ ${both("real_t", step)}\
 <%def name="both(type, step)">\
 <%
     plus, minus = "-+" if step.inverse else "+-"
-    half = "(real_t)0.5 * " if step.inverse else ""
+    half = "ONE_HALF * " if step.inverse else ""
 %>\
         {
             const ${type} a_re = ${half}a.re, a_im = ${half}a.im, b_re = ${plus}${half}m.re, b_im = ${minus}${half}m.im;

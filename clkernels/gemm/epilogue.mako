@@ -15,13 +15,15 @@
 ## arXiv:1606.08415. The caller guarantees: what elements.mako declares, and the arguments of
 ## product.mako. Cost: C and the bias are read once.
 <%namespace name="elements" file="/gemm/elements.mako"/>\
+<%namespace name="types" file="/common/types.mako"/>\
 <%def name="declare(element, epilogue)">\
 % if epilogue.activation == "gelu":
+<% half, root = (types.module.literal(value, element.real) for value in (0.5, 0.5**0.5)) %>\
 static inline ${element.real} gelu_of(const ${element.real} x)
 {
     /* Far below, where the error function is -1, an infinity times 0 would be NaN. */
     return x < -40 ? -(${element.real})0
-                   : (${element.real})0.5 * x * (1 + erf(x * (${element.real})0.70710678118654752440));
+                   : ${half} * x * (1 + erf(x * ${root}));
 }
 % endif
 </%def>\

@@ -73,6 +73,11 @@ LIMITS = {
         8 * GIB, 4244635648,
         fp64=True, fp16=True, int64_atomics=True, unified=False,
     ),
+    "amd-rdna": PretendedLimits(
+        "Radeon RX 6800 XT", "Advanced Micro Devices", 36, 256, 1024, 32, 64 * KIB, 14588628168,
+        17163091968, 14588628168,
+        fp64=True, fp16=True, int64_atomics=True, unified=False,
+    ),
     "intel-xe": PretendedLimits(
         "Iris Xe", "Intel", 96, 512, 512, 64, 64 * KIB, 4294959104, 16 * GIB, 4294959104,
         fp16=True, int64_atomics=True,

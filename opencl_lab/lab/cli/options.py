@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from opencl_lab.lab.cli.common import add_options, option
 from opencl_lab.lab.cli.values import NUMBER, WHOLE_NUMBER, variants
 from opencl_lab.lab.engine.request import Request
+from opencl_lab.lab.offline import TARGETS
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.ops.solver import AUTO
 
@@ -86,6 +87,17 @@ def quick(request: Request) -> Request:
 def run_options(command: Any) -> Any:
     """Add the options of commands that compare implementations; `request_of` takes them."""
     return add_options(command, RUN_OPTIONS)
+
+
+def compile_option(text: str) -> Callable[[Any], Any]:
+    """Return the option that names a GPU to compile for, which need not be here."""
+    return option(
+        "--compile",
+        f"{text}; the GPU need not be here.",
+        to="compile_for",
+        type=click.Choice(list(TARGETS)),
+        callback=lambda context, parameter, value: value or "",
+    )
 
 
 def refuse_unused(algorithm: str) -> None:

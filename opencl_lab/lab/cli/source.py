@@ -19,7 +19,8 @@ from opencl_lab.core.space import Config
 from opencl_lab.core.template import render
 from opencl_lab.lab.cli.common import answer, global_options, option, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
-from opencl_lab.lab.cli.options import given_of, problem_options, used_options
+from opencl_lab.lab.cli.options import compile_option, given_of, problem_options, used_options
+from opencl_lab.lab.offline import TARGETS, Compiled, compile_for
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import Problem
 from opencl_lab.runtime.programs import FLAGS
@@ -39,7 +40,8 @@ LABEL = re.compile(r"(?:case\b.*|\w+)\s*:")
 def source_command() -> None:
     """Print what would run here: each launch, and the OpenCL C of its kernels.
 
-    These kernels are neither built nor launched. With --pretend, they are those of such a GPU.
+    These kernels are neither built nor launched. With --pretend, they are those of such a GPU;
+    with --compile, the compiler of a GPU says what registers and local memory they take.
     """
 
 
@@ -51,10 +53,11 @@ def source_operation_command(chosen: Operation[Any]) -> click.Command:
     @click.command(chosen.name, help=help_text)
     @problem_options(chosen)
     @option("--algorithm NAME|auto", "Algorithm to print.", default="auto")
+    @compile_option("Compile for a GPU, and say what its compiler tells of each kernel")
     @global_options
-    def command(algorithm: str, **given: Any) -> None:
+    def command(algorithm: str, compile_for: str, **given: Any) -> None:
         options = used_options(chosen, given_of(given))
-        shown = _Shown.of(chosen, chosen.problem(**given_of(given)), algorithm)
+        shown = _Shown.of(chosen, chosen.problem(**given_of(given)), algorithm, compile_for)
         answer("source", operation=chosen.name, options=options, **shown.content)
         text = shown.comment(chosen.name) + "".join(shown.code())
         settings().console.print(text, markup=False, soft_wrap=True, end="")
@@ -74,9 +77,13 @@ class _Shown:
     plan: Plan
     programs: Mapping[tuple[str, tuple[str, ...]], list[Launch]]
     """The launches of each program, by its text and its build options."""
+    compiled: Mapping[tuple[str, tuple[str, ...]], list[Compiled]]
+    """What a compiler says of the kernels of each program, if it was asked."""
 
     @classmethod
-    def of(cls, chosen: Operation[Any], problem: Problem, algorithm: str) -> _Shown:
+    def of(
+        cls, chosen: Operation[Any], problem: Problem, algorithm: str, target: str = ""
+    ) -> _Shown:
         """Plan a problem, for the device that a call on host arrays takes."""
         device = settings().select().device
         if device.pretended:
@@ -92,7 +99,11 @@ class _Shown:
         for launch in plan.launches:
             text = render(launch.template, launch.params).text
             programs.setdefault((text, launch.options), []).append(launch)
-        return cls(problem, device, taken.name, config, in_parts, plan, programs)
+        compiled = {
+            (text, options): compile_for(TARGETS[target], text, (*options, *FLAGS))
+            for text, options in (programs if target else ())
+        }
+        return cls(problem, device, taken.name, config, in_parts, plan, programs, compiled)
 
     @property
     def numbered(self) -> Iterator[tuple[Launch, int]]:
@@ -137,6 +148,7 @@ class _Shown:
                     "build_options": [*options, *FLAGS],
                     "parameters": as_json(launches[0].params),
                     "source": formatted(text),
+                    "compiled": [item.as_dict() for item in self.compiled.get((text, options), ())],
                 }
                 for (text, options), launches in self.programs.items()
             ],
@@ -173,9 +185,11 @@ class _Shown:
                 f"{_size(launch.local_size)}: {groups:,} group{'s' * (groups != 1)}{local}",
             ]
             yield _listed({n: _argument_text(item) for n, item in launch.arguments.items()})
-        for number, ((_, options), launches) in enumerate(self.programs.items(), 1):
+        for number, ((text, options), launches) in enumerate(self.programs.items(), 1):
             said = f"Program {number} of {len(self.programs)}: {_file(launches[0])}"
             yield ["", f"{said}, built with {' '.join((*options, *FLAGS))}"]
+            compiled = self.compiled.get((text, options), ())
+            yield _listed({f"{item.kernel} on {item.target.name}": str(item) for item in compiled})
             yield _listed(dict(_parameters(launches[0].params)))
 
     def code(self) -> Iterator[str]:

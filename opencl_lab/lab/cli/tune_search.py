@@ -24,6 +24,7 @@ from opencl_lab.lab.cli.common import (
     settings,
     write_files,
 )
+from opencl_lab.lab.cli.options import compile_option
 from opencl_lab.lab.cli.tune_result import failure_counts, pace, print_result, result_document
 from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.presentation.drawing import check_plot
@@ -62,6 +63,7 @@ SEARCH_OPTIONS = (
         type=click.IntRange(0),
     ),
     option("--seed N", "Seed of data and search.", type=click.IntRange(0), default=0),
+    compile_option("Leave out configurations whose kernels spill registers on this GPU"),
     option("--fresh", "Start a new search, without earlier results.", is_flag=True),
     option("--plot FILE", "Write a plot of the search.", to="plot_file", type=click.Path()),
 )

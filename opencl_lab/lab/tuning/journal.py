@@ -51,7 +51,9 @@ def evaluations_of(records: Iterable[Mapping[str, Any]]) -> dict[Config, Evaluat
 def _identity(task: TuningTask) -> dict[str, Any]:
     """Return all that an evaluation depends on; if any of it changes, a new journal begins."""
     space = task.algorithm.space
+    filtered = {"compile_for": task.compile_for} if task.compile_for else {}
     return {
+        **filtered,
         "journal": VERSION,
         "operation": task.operation.name,
         "algorithm": task.algorithm_name,

@@ -11,6 +11,7 @@ from random import Random
 from typing import Literal
 
 from opencl_lab.core.errors import OclabError
+from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import digest_now, kernel_digest
 from opencl_lab.lab.engine.explore import (
@@ -23,6 +24,7 @@ from opencl_lab.lab.engine.explore import (
 from opencl_lab.lab.engine.journal import Journal
 from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.measuring.timing_sanity import implausible
+from opencl_lab.lab.offline import checked_target, spilling
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
 from opencl_lab.lab.tuning.result import TuningProgress, failures
@@ -106,6 +108,14 @@ class Search(Exploration[Config, Evaluation]):
         self.report("search", found, self.best())
 
     def _evaluate(self, config: Config) -> Evaluation:
+        if self.task.compile_for:
+            left = self._left_to_search()
+            target, plan = checked_target(self.task.compile_for), self.task.plan(config)
+            reason = spilling(target, plan, left) if left > 0 else "no time"
+            if self._left_to_search() <= 0:
+                raise ExplorationStop("time")
+            if reason is not None:
+                return Evaluation(config, "constraints", reason, timestamp=timestamp())
         best_ms = min((item.time_ms for item in self.seen.values()), default=math.inf)
         found = self._ask(partial(self.sandbox.evaluate, config, best_ms), self._left_to_search())
         self._searched = self.limits.spent

@@ -31,6 +31,8 @@ class TuningTask:
     """Seed of the data."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """Options of the operation that describe the data."""
+    compile_for: str = ""
+    """A target of `opencl_lab.lab.offline` on which no kernel may spill registers."""
 
     @cached_property
     def algorithm(self) -> Algorithm[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opencl_lab.core.device import Device
@@ -14,6 +14,7 @@ from opencl_lab.core.options import checked
 from opencl_lab.core.space import Config
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.engine.explore import Limits
+from opencl_lab.lab.offline import checked_target
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.ahead import LEAST_BUILD_SECONDS
@@ -71,8 +72,11 @@ class SearchOptions:
     timeout: float | None = None
     builders: int | None = None
     fresh: bool = False
+    compile_for: str = ""
 
     def __post_init__(self) -> None:
+        if self.compile_for:
+            checked_target(self.compile_for)
         for name in ("budget", "time_limit", "timeout"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -102,6 +106,7 @@ def run_tuning(
     strategy = options.strategy
     if isinstance(strategy, str):
         strategy = get_strategy(strategy)
+    task = replace(task, compile_for=options.compile_for)
     points = points_of(task.algorithm, task.problem, task.device, _starts(task))
     journal = journal_of(task, options.fresh)
     known = {
@@ -205,6 +210,7 @@ def tune(
     builders: int | None = None,
     seed: int = 0,
     fresh: bool = False,
+    compile_for: str = "",
     device: str | int | Device | None = None,
     progress: Callable[[TuningProgress], None] | None = None,
     **problem: Any,
@@ -237,6 +243,10 @@ def tune(
         Seed of data and strategy.
     fresh : bool
         Start a new journal.
+    compile_for : str
+        A GPU, which need not be here: ``gfx900``, ``gfx90a``, ``gfx1030``, ``skl``, ``tgllp``,
+        ``dg2-g10`` or ``pvc``. Configurations whose kernels spill registers there, as its compiler
+        says, are neither run nor stored.
     device : str, int or Device, optional
         As `select_device` takes it.
     progress : callable, optional
@@ -256,7 +266,7 @@ def tune(
         After the results so far were stored.
     """
     task = make_task(operation, algorithm=algorithm, device=device, seed=seed, **problem)
-    options = SearchOptions(strategy, budget, time_limit, timeout, builders, fresh)
+    options = SearchOptions(strategy, budget, time_limit, timeout, builders, fresh, compile_for)
     result = run_tuning(task, options, progress)
     if result.stopped == "interrupted":
         raise KeyboardInterrupt
