@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 # First: it says why pyopencl does not load.
@@ -17,6 +18,17 @@ from opencl_lab.drivers.verdicts import corrected
 KINDS = ("gpu", "accelerator", "cpu")
 DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
 """KiB of local memory that a kernel may declare, by compute capability; the driver reports 48."""
+
+ITEM_REGISTERS = {"cl_amd_device_attribute_query": 128, "cl_intel_required_subgroup_size": 128}
+"""Registers of an item, by an extension that only GPUs of one maker have.
+
+AMD's compiler gives an item up to 256, but then a SIMD unit of GCN has one wave, and nothing to do
+while it waits. A thread of Intel's GPUs has 128, each of four bytes for the items of the narrowest
+sub-group, which the compiler takes where wider ones need more, or the kernel asks for.
+"""
+WIDE_SUB_GROUP = 16
+"""Items of the narrowest sub-groups that Intel's compiler does not take by itself: for Ponte
+Vecchio it keeps 32 items, whatever that costs."""
 
 
 def _info(handle: cl.Device, name: str, default: Any = None) -> Any:
@@ -51,6 +63,21 @@ def _shares_pointers(handle: cl.Device, kind: str, simulated: bool) -> bool:
     claimed, names = int(_info(handle, "svm_capabilities", 0) or 0), cl.device_svm_capabilities
     ours = kind == "cpu" and not simulated and "PoCL" in handle.platform.version
     return bool(claimed & (names.FINE_GRAIN_SYSTEM | (names.FINE_GRAIN_BUFFER if ours else 0)))
+
+
+def _item_registers(kind: str, extensions: Set[str]) -> int:
+    """Return how many registers an item may have, or 0; makers' runtimes for CPUs tell nothing."""
+    known = (count for name, count in ITEM_REGISTERS.items() if name in extensions)
+    return next(known, 0) if kind == "gpu" else 0
+
+
+def _sub_group(handle: cl.Device, extensions: Set[str]) -> int:
+    """Return the items of the narrowest sub-groups, if kernels must ask for them, or 0."""
+    most = _info(handle, "max_num_sub_groups", 0)
+    if "cl_intel_required_subgroup_size" not in extensions or not most:
+        return 0
+    narrowest = int(handle.max_work_group_size // most)
+    return narrowest if narrowest == WIDE_SUB_GROUP else 0
 
 
 def record_of(handle: cl.Device, platform_index: int, device_index: int) -> Device:
@@ -102,6 +129,8 @@ def record_of(handle: cl.Device, platform_index: int, device_index: int) -> Devi
             declared_memory=DECLARED_MEMORY.get(capability or (0, 0), 0) << 10,
             max_work_group=handle.max_work_group_size,
             local_memory=handle.local_mem_size,
+            sub_group=_sub_group(handle, extensions) if kind == "gpu" else 0,
+            item_registers=_item_registers(kind, extensions),
             forward_progress=capability is not None,
             visible_writes=kind == "cpu" or capability is not None,
         ),
