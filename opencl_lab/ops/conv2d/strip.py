@@ -10,6 +10,9 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.conv2d.pixels import FilterPass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
+OWN_REGISTERS = 36
+"""Registers of an item besides its sums and the values under them."""
+
 
 @dataclass(frozen=True)
 class Strip:
@@ -80,6 +83,11 @@ class Strip:
         """Values of such a segment."""
         beside = self.vectors // self.strips
         return beside * self.vector_width + (self.written_out - 1) * self.channels
+
+    def registers(self, word: int) -> int:
+        """Return about how many registers an item needs, with sums of `word` bytes."""
+        sums = self.rows * self.vectors * self.vector_width
+        return OWN_REGISTERS + word // 4 * (sums + self.collected)
 
     def pairs(self, r: int) -> list[tuple[int, int]]:
         """Return the pairs (row of results, row of the filter) of row `r` of the image."""
