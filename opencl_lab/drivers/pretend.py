@@ -82,12 +82,12 @@ LIMITS = {
     ),
     "intel-xe": PretendedLimits(
         "Iris Xe", "Intel", 96, 512, 512, 64, 64 * KIB, 4294959104, 16 * GIB, 4294959104,
-        fp16=True, int64_atomics=True, registers=128,
+        fp16=True, int64_atomics=True, registers=116,
     ),
     "intel-hpc": PretendedLimits(
         "Data Center GPU Max 1100", "Intel", 448, 1024, 1024, 64, 128 * KIB, 4294959104,
         48 * GIB, 4294959104,
-        fp64=True, fp16=True, int64_atomics=True, unified=False, registers=128, sub_group=16,
+        fp64=True, fp16=True, int64_atomics=True, unified=False, registers=116, sub_group=16,
     ),
 }  # fmt: skip
 """Devices as reports of `clinfo` describe them. Their native vectors of float have one element."""
