@@ -39,6 +39,7 @@ PROBLEMS = (
     ("dft", {"n": 8192, "batch": 100}),
     ("dft", {"n": 1 << 20}),
     ("conv2d", {"size": 1024, "ksize": 9}),
+    ("conv2d", {"size": 1024, "ksize": 7, "channels": 3, "dtype": "uint8"}),
 )
 
 
@@ -99,6 +100,22 @@ def test_butterflies_fit_the_registers(name, options, radix, asked):
     assert {launch.params["SUB_GROUP"] for launch in launches} == {asked}
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "rows", "asked"),
+    [
+        ("amd-gcn", {"ksize": 9}, 8, 0),
+        ("amd-gcn", {"ksize": 9, "dtype": "float64"}, 4, 0),
+        ("amd-gcn", {"ksize": 7, "channels": 3}, 4, 0),
+        ("intel-hpc", {"ksize": 3}, 8, 16),
+        ("apple", {"ksize": 7, "channels": 3}, 8, 0),
+    ],
+)
+def test_strips_of_filters_fit_the_registers(name, options, rows, asked):
+    _, config, launches = planned(name, "conv2d", {"size": 1024, **options})
+    assert config["ROWS"] == rows
+    assert {launch.params["SUB_GROUP"] for launch in launches} == {asked}
+
+
 def test_a_step_is_inlined_but_where_ptx_is_taken():
     _, _, (launch,) = planned("amd-gcn", "dft", {"n": 1024})
     assert "\nINLINE void step_0(" in render(launch.template, launch.params).text
@@ -119,7 +136,7 @@ def test_a_step_is_inlined_but_where_ptx_is_taken():
 def test_what_the_driver_tells_of_registers(kind, extension, sub_groups, registers, asked):
     handle = SimpleNamespace(max_num_sub_groups=sub_groups, max_work_group_size=1024)
     found = driver_records.registers_told(handle, kind, {extension, "cl_khr_fp64"})
-    assert found == {"item_registers": registers, "sub_group": asked}
+    assert found == (registers, asked)
 
 
 @pytest.mark.full

@@ -66,21 +66,18 @@ def _shares_pointers(handle: cl.Device, kind: str, simulated: bool) -> bool:
     return bool(claimed & (names.FINE_GRAIN_SYSTEM | (names.FINE_GRAIN_BUFFER if ours else 0)))
 
 
-def registers_told(handle: Any, kind: str, extensions: Set[str]) -> dict[str, int]:
-    """Return the capabilities about registers, 0 where a driver tells nothing.
+def registers_told(handle: Any, kind: str, extensions: Set[str]) -> tuple[int, int]:
+    """Return `Capabilities.item_registers` and `sub_group`, 0 where a driver tells nothing.
 
     Runtimes for CPUs have extensions of their makers' GPUs, too. What a device has at most of
     sub-groups are the narrowest ones.
     """
     if kind != "gpu":
-        return {"item_registers": 0, "sub_group": 0}
+        return 0, 0
     known = (count for name, count in ITEM_REGISTERS.items() if name in extensions)
     most = _info(handle, "max_num_sub_groups", 0) if SUB_GROUPS in extensions else 0
     narrowest = int(handle.max_work_group_size // most) if most else 0
-    return {
-        "item_registers": next(known, 0),
-        "sub_group": narrowest if narrowest == WIDE_SUB_GROUP else 0,
-    }
+    return next(known, 0), narrowest if narrowest == WIDE_SUB_GROUP else 0
 
 
 def record_of(handle: cl.Device, platform_index: int, device_index: int) -> Device:
@@ -97,6 +94,7 @@ def record_of(handle: cl.Device, platform_index: int, device_index: int) -> Devi
     multiple = _info(handle, "warp_size_nv") or _info(
         handle, "preferred_work_group_size_multiple", 1
     )
+    registers, sub_group = registers_told(handle, kind, extensions)
     device = Device(
         name=handle.name.strip(),
         kind=kind,
@@ -132,7 +130,8 @@ def record_of(handle: cl.Device, platform_index: int, device_index: int) -> Devi
             declared_memory=DECLARED_MEMORY.get(capability or (0, 0), 0) << 10,
             max_work_group=handle.max_work_group_size,
             local_memory=handle.local_mem_size,
-            **registers_told(handle, kind, extensions),
+            item_registers=registers,
+            sub_group=sub_group,
             forward_progress=capability is not None,
             visible_writes=kind == "cpu" or capability is not None,
         ),

@@ -105,7 +105,7 @@ class Register(Convolution):
                 WINDOW=False,
                 CONSTANT_WEIGHTS=False,
             )
-        return Config(
+        config = Config(
             WG_X=largest_power(64, group_limit(device)),
             WG_Y=1,
             VECTOR_WIDTH=16 // word,
@@ -117,6 +117,11 @@ class Register(Convolution):
             WINDOW=True,
             CONSTANT_WEIGHTS=True,
         )
+        strip = Strip.of(problem, FilterPass.whole(problem), config)
+        registers = device.capabilities.item_registers
+        if registers and strip.registers(word) > registers:
+            return config.replace(ROWS=config.integer("ROWS") // 2)
+        return config
 
     def search_space(self, problem: Conv2dProblem, device: Device) -> SearchSpace:
         """Return groups of one item on CPUs, elsewhere groups of warps; vectors that fit."""

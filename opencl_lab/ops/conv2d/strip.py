@@ -10,8 +10,9 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.conv2d.pixels import FilterPass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-OWN_REGISTERS = 36
-"""Registers of an item besides its sums and the values under them."""
+OWN_REGISTERS, COPIES = 42, 3
+"""Registers of an item besides its sums and the values under them; and how often it has these: as
+they are loaded, converted, and for the next row."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Strip:
     def registers(self, word: int) -> int:
         """Return about how many registers an item needs, with sums of `word` bytes."""
         sums = self.rows * self.vectors * self.vector_width
-        return OWN_REGISTERS + word // 4 * (sums + self.collected)
+        return OWN_REGISTERS + word // 4 * (sums + COPIES * self.collected)
 
     def pairs(self, r: int) -> list[tuple[int, int]]:
         """Return the pairs (row of results, row of the filter) of row `r` of the image."""
