@@ -3,7 +3,7 @@
 ## fp64   enable double precision where the device says it is an extension
 ## fp16   the same for half precision
 ##
-## `sub_group` asks for sub-groups of so many items, by an attribute of the kernel of Intel's extension
+## `ask_width` asks for sub-groups of so many items, by an attribute of the kernel of Intel's extension
 ## cl_intel_required_subgroup_size; 0: the compiler chooses.
 <%def name="enable(fp64=False, fp16=False)">\
 % if fp64:
@@ -17,7 +17,7 @@
 #endif
 % endif
 </%def>\
-<%def name="sub_group(width)">\
+<%def name="ask_width(width)">\
 % if width:
 __attribute__((intel_reqd_sub_group_size(${width}))) \
 % endif

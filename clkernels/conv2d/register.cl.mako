@@ -140,7 +140,7 @@ ${way.edge_taps(PIXELS, STRIP)}\
             }
 </%def>\
 
-__kernel ${extensions.sub_group(SUB_GROUP)}__attribute__((reqd_work_group_size(${STRIP.wg_x}, ${STRIP.wg_y}, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${STRIP.wg_x}, ${STRIP.wg_y}, 1)))
 void conv2d_register(${condition.first(CONDITIONAL)}__global const element_t *restrict image,
                      const weights_t weights,
                      __global result_t *restrict result,

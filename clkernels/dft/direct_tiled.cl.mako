@@ -162,7 +162,7 @@ INLINE void store_lanes(__global result_t *row, const index_t k, const index_t p
 % endfor
 }
 
-__kernel ${extensions.sub_group(SUB_GROUP)}__attribute__((reqd_work_group_size(WG_SIZE, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(WG_SIZE, 1, 1)))
 void dft_tiled(__global const sample_t *restrict signal,
                __global result_t *restrict spectrum,
                __global const complex_t *restrict roots,

@@ -92,7 +92,7 @@ ${butterflies.declare(radices, ELEMENT, ("complex_t", "real_t", "x", "y"))}\
 ${steps.declare(s, step, INVERSE, between[s], PTX)}\
 
 % endfor
-__kernel ${extensions.sub_group(SUB_GROUP)}__attribute__((reqd_work_group_size(${STEPS[0].group.work_group}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${STEPS[0].group.work_group}, 1, 1)))
 void fft_local(
     ${",\n    ".join(declared)})
 {

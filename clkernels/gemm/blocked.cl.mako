@@ -126,7 +126,7 @@ p * ${TILE_A.line} + ${c * LANES_M * ROW_WIDTH});
 % endfor
         }
 </%def>\
-__kernel ${extensions.sub_group(SUB_GROUP)}__attribute__((reqd_work_group_size(${items}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${items}, 1, 1)))
 void gemm_blocked(${product.arguments(EPILOGUE, STACKS)}\
 % if SPLIT_K != "none":
 ,
