@@ -104,8 +104,8 @@ def test_butterflies_fit_the_registers(name, options, radix, asked):
     ("name", "options", "rows", "asked"),
     [
         ("amd-gcn", {"ksize": 9}, 8, 0),
-        ("amd-gcn", {"ksize": 9, "dtype": "float64"}, 4, 0),
-        ("amd-gcn", {"ksize": 7, "channels": 3}, 4, 0),
+        ("intel-xe", {"ksize": 7, "channels": 3}, 4, 0),
+        ("intel-hpc", {"ksize": 31, "dtype": "int16", "filter": "gaussian"}, 4, 16),
         ("intel-hpc", {"ksize": 3}, 8, 16),
         ("apple", {"ksize": 7, "channels": 3}, 8, 0),
     ],

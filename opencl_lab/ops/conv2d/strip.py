@@ -10,9 +10,9 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.conv2d.pixels import FilterPass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-OWN_REGISTERS, COPIES = 42, 3
+OWN_REGISTERS, COPIES = 42, 2
 """Registers of an item besides its sums and the values under them; and how often it has these: as
-they are loaded, converted, and for the next row."""
+they are loaded, and converted."""
 
 
 @dataclass(frozen=True)
