@@ -27,12 +27,10 @@ from pathlib import Path
 # cache, and collection reads the devices.
 os.environ["OCLAB_CACHE_DIR"] = tempfile.mkdtemp(prefix="oclab-tests-")
 os.environ["OCLAB_DATA_DIR"] = os.environ["OCLAB_CACHE_DIR"] + "/data"
-os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = os.environ["OCLAB_CACHE_DIR"] + "/hypothesis"
 os.environ.setdefault("OCLAB_DEVICE", "gpu" if os.environ.get("OCLAB_PRETEND") else "cpu")
 os.environ.setdefault("OCLAB_SELFTEST", "off")  # the tests themselves are harder on a device
 os.environ.setdefault("POCL_CACHE_DIR", os.environ["OCLAB_CACHE_DIR"] + "/pocl")  # of all workers
 
-import hypothesis
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -50,11 +48,6 @@ Path(os.environ["POCL_CACHE_DIR"]).mkdir(parents=True, exist_ok=True)
 
 pytest_plugins = ("shared_fixtures",)
 pytest.register_assert_rewrite(*(path.stem for path in Path(__file__).parent.glob("*_checks.py")))
-
-hypothesis.settings.register_profile(
-    "oclab", deadline=None, derandomize=True, database=None, max_examples=40
-)
-hypothesis.settings.load_profile("oclab")
 
 
 HOST_NAME = ctypes.create_string_buffer(os.environ.get("OCLAB_TEST_TARGET", "").encode())

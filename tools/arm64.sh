@@ -35,7 +35,7 @@ version=$(basename "$root"/usr/lib/python3.*)
 python3 -m pip install -q --target "$root/site" --only-binary=:all: --implementation cp \
     --python-version "${version#python}" --platform manylinux_2_28_aarch64 \
     --platform manylinux_2_27_aarch64 --platform manylinux2014_aarch64 \
-    click hypothesis mako matplotlib msgspec numpy nvidia-ml-py pillow platformdirs pyopencl \
+    click mako matplotlib msgspec numpy nvidia-ml-py pillow platformdirs pyopencl \
     pytest rich scipy threadpoolctl
 
 # A processor's description: PoCL reads it, and the real one is another's.

@@ -55,7 +55,8 @@ from opencl_lab.runtime.programs import FLAGS
 TARGETS_OF = {
     "amd-gcn": ("gfx900", "gfx90a"),
     "amd-rdna": ("gfx1030",),
-    "intel-xe": ("skl", "tgllp", "dg2-g10", "pvc"),
+    "intel-xe": ("skl", "tgllp", "dg2-g10"),
+    "intel-hpc": ("pvc",),
 }
 TOGETHER = 2
 """Compilers that run at a time."""

@@ -11,7 +11,7 @@ dies, or a case takes too long, that is the result of the cases that were runnin
 goes on with the others. So a runtime that crashes, hangs or computes wrong values still gets its
 column. The exit status of ``run`` is 1 if a runtime that should be right has other results.
 
-Only PyOpenCL, NumPy, pytest and hypothesis are needed; pytest-xdist for ``--jobs``.
+Only PyOpenCL, NumPy and pytest are needed; pytest-xdist for ``--jobs``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 ##
 ## fp64   enable double precision where the device says it is an extension
 ## fp16   the same for half precision
+##
+## `ask_width` asks for sub-groups of so many items, by an attribute of the kernel of Intel's extension
+## cl_intel_required_subgroup_size; 0: the compiler chooses.
 <%def name="enable(fp64=False, fp16=False)">\
 % if fp64:
 #if defined(cl_khr_fp64)
@@ -12,5 +15,10 @@
 #if defined(cl_khr_fp16)
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #endif
+% endif
+</%def>\
+<%def name="ask_width(width)">\
+% if width:
+__attribute__((intel_reqd_sub_group_size(${width}))) \
 % endif
 </%def>\

@@ -54,9 +54,11 @@
  *   align, shift  pieces of aligned access in a window, and where in a piece it begins
  *   piece         values that one call converts
  *   strips, collected  how many strips of a row an item collects at an edge, and values of each
+ * SUB_GROUP    items of a sub-group, 0: the compiler chooses
  * CONDITIONAL  whether a launch before this one may have called it off
  */
-<%page args="PIXELS, STRIP, CONDITIONAL=False"/>\
+<%page args="PIXELS, STRIP, SUB_GROUP, CONDITIONAL=False"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="pixels" file="pixels.mako"/>\
 <%namespace name="register_types" file="register_types.mako"/>\
@@ -137,7 +139,7 @@ ${way.edge_taps(PIXELS, STRIP)}\
             }
 </%def>\
 
-__kernel __attribute__((reqd_work_group_size(${STRIP.wg_x}, ${STRIP.wg_y}, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${STRIP.wg_x}, ${STRIP.wg_y}, 1)))
 void conv2d_register(
     ${condition.first(CONDITIONAL)}${pixels.parameters(["const int steps_x", "const int steps_y"])})
 {

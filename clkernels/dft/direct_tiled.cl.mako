@@ -54,9 +54,11 @@
  * RESEED         samples between exact roots, a divisor of TILE; 0 keeps a tile of exact ones
  * REREAD         whether items of a group read w^k anew in each block, as Intel's
  *                compiler for CPUs mixes up these values if they live over a barrier
+ * SUB_GROUP      items of a sub-group, 0: the compiler chooses
  * KIND           c2c, r2c or c2r: which sides are complex
  */
-<%page args="ELEMENT, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED, REREAD, KIND"/>\
+<%page args="ELEMENT, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED, REREAD, SUB_GROUP,
+             KIND"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="complex_numbers" file="/fourier/complex.mako"/>\
 <%namespace name="kinds" file="kinds.mako"/>\
@@ -160,7 +162,7 @@ INLINE void store_lanes(__global result_t *row, const index_t k, const index_t p
 % endfor
 }
 
-__kernel __attribute__((reqd_work_group_size(WG_SIZE, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(WG_SIZE, 1, 1)))
 void dft_tiled(__global const sample_t *restrict signal,
                __global result_t *restrict spectrum,
                __global const complex_t *restrict roots,

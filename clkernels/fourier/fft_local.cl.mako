@@ -46,13 +46,15 @@
  * INVERSE      whether components are swapped as they are read and written
  * LOCAL_REALS  real numbers of local memory
  * PTX          whether the device takes inline PTX
+ * SUB_GROUP    items of a sub-group, 0: the compiler chooses
  * LOOK_AHEAD   of two steps: by how many parts the first one is ahead
  * MAX_POLLS    of two steps: how often a group reads the first one's counter before it does that step itself
  * STEPS        one or two `LocalStep` of opencl_lab/ops/fft/passes/local_schedule.py, whose groups have
  *              equally many items
  * CONDITIONAL  whether a launch before this one may have called it off
  */
-<%page args="ELEMENT, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD, MAX_POLLS, CONDITIONAL=False"/>\
+<%page args="ELEMENT, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, SUB_GROUP, LOOK_AHEAD, MAX_POLLS,
+             CONDITIONAL=False"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
@@ -87,10 +89,10 @@ ${loads.declare([step.load_fragment for step in STEPS])}\
 ${passes.declare(any(step.step_twiddle_bits for step in STEPS))}\
 ${butterflies.declare(radices, ELEMENT, ("complex_t", "real_t", "x", "y"))}\
 % for s, step in enumerate(STEPS):
-${steps.declare(s, step, INVERSE, between[s])}\
+${steps.declare(s, step, INVERSE, between[s], PTX)}\
 
 % endfor
-__kernel __attribute__((reqd_work_group_size(${STEPS[0].group.work_group}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${STEPS[0].group.work_group}, 1, 1)))
 void fft_local(
     ${",\n    ".join(declared)})
 {

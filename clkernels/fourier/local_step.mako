@@ -7,7 +7,8 @@
 ##                      or one of these parts: "first" at the load, "product" and "last" at the store
 ##     a real signal:   .. --> last pass --> opposite frequencies meet --> store
 ##
-##   declare(step_index, step, inverse, shared)     step_0 or step_1, the function
+##   declare(step_index, step, inverse, shared, ptx)
+##                                                  step_0 or step_1, the function
 ##   kernel_parameters(step_index, step, shared)    what the kernel takes of it
 ##   arguments(step_index, step)                    what the kernel hands to it
 ##
@@ -15,6 +16,8 @@
 ## step        LocalStep of local_schedule.py
 ## inverse     whether components are swapped as they are read and written
 ## shared      "source" or "target" if the other step of the launch uses it, too
+## ptx         whether the device takes PTX: NVIDIA's compiler inlines what is called once. AMD's calls
+##             it, with registers for the largest groups there are, and keeps the points in memory
 <%namespace name="loads" file="local_loads.mako"/>\
 <%namespace name="local" file="local_exchange.mako"/>\
 <%namespace name="passes" file="local_passes.mako"/>\
@@ -50,7 +53,7 @@
         names = (parameter.split()[-1].lstrip("*") for parameter in parameters(step, ""))
         return ", ".join(f"{name}_{step_index}" for name in names)
 %>\
-<%def name="declare(step_index, step, inverse, shared)">\
+<%def name="declare(step_index, step, inverse, shared, ptx)">\
 <%
     group = step.group
     first, last = group.passes[0], group.schedule.last
@@ -59,7 +62,7 @@
     read_at, written_at = index(step, "source", "i * BUTTERFLIES"), index(step, "target", "i * S")
 %>\
 /* Do what one group of step ${step_index} does. */
-void step_${step_index}(
+${"" if ptx else "INLINE "}void step_${step_index}(
     const index_t group_number,
     __local real_t *space,
     ${",\n    ".join(parameters(step, shared))})

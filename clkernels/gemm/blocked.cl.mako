@@ -68,10 +68,11 @@
  * MOST             real numbers that a built-in function may take at once where they are not
  * UNROLL           values of p a trip of the inner loop
  * PTX              whether the device takes inline PTX
+ * SUB_GROUP        items of a sub-group, 0: the compiler chooses
  */
 <%page args="ELEMENT, INDEX_T, EPILOGUE, STACKS, TILE_A, TILE_B, WORK_M, WORK_N, WG_M, WG_N, TILE_K,
              BUFFERS, SWIZZLE, SPLIT_K, VECTOR_WIDTH, ROW_WIDTH, LANES_M, LANES_N, STORE_WIDTH,
-             ALIGNED, MOST, UNROLL, PTX"/>\
+             ALIGNED, MOST, UNROLL, PTX, SUB_GROUP"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
 <%namespace name="elements" file="/gemm/elements.mako"/>\
@@ -125,7 +126,7 @@ p * ${TILE_A.line} + ${c * LANES_M * ROW_WIDTH});
 % endfor
         }
 </%def>\
-__kernel __attribute__((reqd_work_group_size(${items}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${items}, 1, 1)))
 void gemm_blocked(${product.arguments(EPILOGUE, STACKS)}\
 % if SPLIT_K != "none":
 ,

@@ -47,10 +47,16 @@ class Capabilities:
         device claims; else 0.
     vector_bytes : int
         Widest vector, in bytes, that is safe to pass to a built-in function; at least 1.
+    item_registers : int
+        Registers of four bytes that an item may have before a unit holds too few items, or values
+        go to memory; 0: not known, so that kernels are as for NVIDIA's GPUs.
     barriers_in_loops : bool
         Barriers inside loops and in branches, and what items exchange by them, give right results.
     event_timing : bool
         Event times agree with the host's clock.
+    sub_group : int
+        Items of the sub-groups that kernels which need more than half of these registers ask for;
+        0: the compiler chooses.
     forward_progress : bool
         Work-groups that have started make progress while others of the launch wait for them.
         Assumed on NVIDIA's GPUs.
@@ -72,6 +78,8 @@ class Capabilities:
     local_memory: Count = 0
     max_allocation: Count = 0
     vector_bytes: Natural = 16
+    item_registers: Count = 0
+    sub_group: Count = 0
     barriers_in_loops: bool = True
     event_timing: bool = True
     forward_progress: bool = False

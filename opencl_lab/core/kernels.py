@@ -114,6 +114,16 @@ def group_limit(device: Device) -> int:
     return min(device.capabilities.max_work_group, device.max_work_items[0])
 
 
+def sub_group(device: Device, registers: int) -> int:
+    """Return the items of the sub-groups that a kernel should ask for, or 0 for none.
+
+    Items of wider sub-groups have half as many registers, or fewer. `registers` is about how many
+    an item needs.
+    """
+    able = device.capabilities
+    return able.sub_group if 2 * registers > able.item_registers else 0
+
+
 def is_one_thread(device: Device) -> bool:
     """Return whether a single thread of a CPU does all work."""
     return device.kind == "cpu" and device.compute_units == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 # First: it says why pyopencl does not load.
@@ -17,6 +18,18 @@ from opencl_lab.drivers.verdicts import corrected
 KINDS = ("gpu", "accelerator", "cpu")
 DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
 """KiB of local memory that a kernel may declare, by compute capability; the driver reports 48."""
+SUB_GROUPS = "cl_intel_required_subgroup_size"
+ITEM_REGISTERS = {"cl_amd_device_attribute_query": 128, SUB_GROUPS: 116}
+"""Registers of an item, by an extension that only GPUs of one maker have.
+
+AMD's compiler gives an item up to 256, but then a SIMD unit of GCN has one wave, and nothing to do
+while it waits. A thread of Intel's GPUs has 128, each of four bytes for the items of the narrowest
+sub-group, which the compiler takes where wider ones need more, or the kernel asks for; a dozen hold
+what the thread is told, and addresses.
+"""
+WIDE_SUB_GROUP = 16
+"""Items of the narrowest sub-groups that Intel's compiler does not take by itself: for Ponte
+Vecchio it keeps 32 items, whatever that costs."""
 
 
 def _info(handle: cl.Device, name: str, default: Any = None) -> Any:
@@ -53,6 +66,20 @@ def _shares_pointers(handle: cl.Device, kind: str, simulated: bool) -> bool:
     return bool(claimed & (names.FINE_GRAIN_SYSTEM | (names.FINE_GRAIN_BUFFER if ours else 0)))
 
 
+def registers_told(handle: Any, kind: str, extensions: Set[str]) -> tuple[int, int]:
+    """Return `Capabilities.item_registers` and `sub_group`, 0 where a driver tells nothing.
+
+    Runtimes for CPUs have extensions of their makers' GPUs, too. What a device has at most of
+    sub-groups are the narrowest ones.
+    """
+    if kind != "gpu":
+        return 0, 0
+    known = (count for name, count in ITEM_REGISTERS.items() if name in extensions)
+    most = _info(handle, "max_num_sub_groups", 0) if SUB_GROUPS in extensions else 0
+    narrowest = int(handle.max_work_group_size // most) if most else 0
+    return next(known, 0), narrowest if narrowest == WIDE_SUB_GROUP else 0
+
+
 def record_of(handle: cl.Device, platform_index: int, device_index: int) -> Device:
     """Return the record of a device, whose numbers are those of platform and device."""
     platform = handle.platform
@@ -67,6 +94,7 @@ def record_of(handle: cl.Device, platform_index: int, device_index: int) -> Devi
     multiple = _info(handle, "warp_size_nv") or _info(
         handle, "preferred_work_group_size_multiple", 1
     )
+    registers, sub_group = registers_told(handle, kind, extensions)
     device = Device(
         name=handle.name.strip(),
         kind=kind,
@@ -102,6 +130,8 @@ def record_of(handle: cl.Device, platform_index: int, device_index: int) -> Devi
             declared_memory=DECLARED_MEMORY.get(capability or (0, 0), 0) << 10,
             max_work_group=handle.max_work_group_size,
             local_memory=handle.local_mem_size,
+            item_registers=registers,
+            sub_group=sub_group,
             forward_progress=capability is not None,
             visible_writes=kind == "cpu" or capability is not None,
         ),

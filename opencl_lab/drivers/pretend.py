@@ -54,6 +54,8 @@ class PretendedLimits:
     fp16: bool = False
     int64_atomics: bool = False
     unified: bool = True
+    registers: int = 0
+    sub_group: int = 0
 
 
 LIMITS = {
@@ -71,16 +73,21 @@ LIMITS = {
     "amd-gcn": PretendedLimits(
         "Radeon RX 580", "Advanced Micro Devices", 36, 256, 1024, 64, 32 * KIB, 64 * KIB,
         8 * GIB, 4244635648,
-        fp64=True, fp16=True, int64_atomics=True, unified=False,
+        fp64=True, fp16=True, int64_atomics=True, unified=False, registers=128,
     ),
     "amd-rdna": PretendedLimits(
         "Radeon RX 6800 XT", "Advanced Micro Devices", 36, 256, 1024, 32, 64 * KIB, 14588628168,
         17163091968, 14588628168,
-        fp64=True, fp16=True, int64_atomics=True, unified=False,
+        fp64=True, fp16=True, int64_atomics=True, unified=False, registers=128,
     ),
     "intel-xe": PretendedLimits(
         "Iris Xe", "Intel", 96, 512, 512, 64, 64 * KIB, 4294959104, 16 * GIB, 4294959104,
-        fp16=True, int64_atomics=True,
+        fp16=True, int64_atomics=True, registers=116,
+    ),
+    "intel-hpc": PretendedLimits(
+        "Data Center GPU Max 1100", "Intel", 448, 1024, 1024, 64, 128 * KIB, 4294959104,
+        48 * GIB, 4294959104,
+        fp64=True, fp16=True, int64_atomics=True, unified=False, registers=116, sub_group=16,
     ),
 }  # fmt: skip
 """Devices as reports of `clinfo` describe them. Their native vectors of float have one element."""
@@ -147,7 +154,9 @@ def _least(found: Capabilities, limits: PretendedLimits) -> Capabilities:
         max_allocation=limits.allocation,
     )
     both = ((item.name, getattr(found, item.name)) for item in fields(Capabilities))
-    return Capabilities(**{name: min(value, getattr(promised, name)) for name, value in both})
+    least = {name: min(value, getattr(promised, name)) for name, value in both}
+    told = {"item_registers": limits.registers, "sub_group": limits.sub_group}
+    return Capabilities(**{**least, **told})
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from opencl_lab.core.kernels import (
     group_limit,
     largest_power,
     positive,
+    sub_group,
     vector_width,
 )
 from opencl_lab.core.plan import Argument, Buffer, Launch, ceil_divide, round_up
@@ -104,7 +105,7 @@ class Register(Convolution):
                 WINDOW=False,
                 CONSTANT_WEIGHTS=False,
             )
-        return Config(
+        config = Config(
             WG_X=largest_power(64, group_limit(device)),
             WG_Y=1,
             VECTOR_WIDTH=16 // word,
@@ -116,6 +117,11 @@ class Register(Convolution):
             WINDOW=True,
             CONSTANT_WEIGHTS=True,
         )
+        strip = Strip.of(problem, FilterPass.whole(problem), config)
+        registers = device.capabilities.item_registers
+        if registers and strip.registers(word) > registers:
+            return config.replace(ROWS=config.integer("ROWS") // 2)
+        return config
 
     def search_space(self, problem: Conv2dProblem, device: Device) -> SearchSpace:
         """Return groups of one item on CPUs, elsewhere groups of warps; vectors that fit."""
@@ -151,13 +157,14 @@ class Register(Convolution):
     ) -> list[Launch]:
         """Return the launches of one pass."""
         native = device.native_vector_bytes
-        wide = config.integer("VECTOR_WIDTH") * problem.sum_type.itemsize
+        word = problem.sum_type.itemsize
+        wide = config.integer("VECTOR_WIDTH") * word
         if device.kind == "cpu" and _sums(config) * ceil_divide(wide, native) > MOST_SUMS:
             raise InvalidConfig(
                 f"{_sums(config)} sums of {wide} bytes per item do not stay in registers of "
                 f"{native} bytes, and PoCL's compiler may crash"
             )
-        number = config.integer
+        number, strip = config.integer, Strip.of(problem, one, config)
         group = number("WG_Y"), number("WG_X")
         tile = (
             group[0] * number("ROWS") * number("STEPS_Y"),
@@ -166,7 +173,7 @@ class Register(Convolution):
         return self._launches(
             problem,
             one,
-            {"STRIP": Strip.of(problem, one, config)},
+            {"STRIP": strip, "SUB_GROUP": sub_group(device, strip.registers(word))},
             tile=tile,
             group=group,
             arguments={

@@ -10,6 +10,10 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.conv2d.pixels import FilterPass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
+OWN_REGISTERS, COPIES = 42, 2
+"""Registers of an item besides its sums and the values under them; and how often it has these: as
+they are loaded, and converted."""
+
 
 @dataclass(frozen=True)
 class Strip:
@@ -79,6 +83,11 @@ class Strip:
         """Values of such a segment."""
         beside = self.vectors // self.strips
         return beside * self.vector_width + (self.written_out - 1) * self.channels
+
+    def registers(self, word: int) -> int:
+        """Return about how many registers an item needs, with sums of `word` bytes."""
+        sums = self.rows * self.vectors * self.vector_width
+        return OWN_REGISTERS + word // 4 * (sums + COPIES * self.collected)
 
     def pairs(self, r: int) -> list[tuple[int, int]]:
         """Return the pairs (row of results, row of the filter) of row `r` of the image."""

@@ -15,10 +15,12 @@ from opencl_lab.core.kernels import (
     largest_power,
     not_negative,
     positive,
+    sub_group,
     vector_width,
 )
 from opencl_lab.core.plan import Launch, Plan, ceil_divide
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.ops.fft.passes.local_schedule import OWN_REGISTERS
 from opencl_lab.ops.fft.passes.rows import widened
 from opencl_lab.ops.fft.passes.twiddles import root_table
 from opencl_lab.ops.fft.problem import DftProblem, builder_of
@@ -26,6 +28,8 @@ from opencl_lab.ops.solver import Algorithm
 
 BLOCK = 128
 """Samples that `DirectNaive` sums between compensations of rounding errors."""
+ROOTS = 5
+"""Roots and totals of a frequency, in registers besides its sums."""
 MANY_TERMS = 1 << 32
 """Terms above which one processor takes many seconds."""
 
@@ -183,7 +187,14 @@ class DirectTiled(_Direct):
         sample = problem.real if problem.kind == "r2c" else problem.dtype
         tiles = config.integer("TILE") * config.integer("BLOCKS") * sample.itemsize
         local = tiles if config.integer("WG_SIZE") > 1 else 0  # one item reads the signal in place
-        params = {**config, "REREAD": device.kind == "cpu"}
+        # Sums and roots have a real and an imaginary component each.
+        numbers = config.integer("WORK_PER_ITEM") * (config.integer("BLOCKS") + ROOTS)
+        registers = OWN_REGISTERS + 2 * problem.real.itemsize // 4 * numbers
+        params = {
+            **config,
+            "REREAD": device.kind == "cpu",
+            "SUB_GROUP": sub_group(device, registers),
+        }
         return self._plan(problem, params, device, span, local)
 
 

@@ -7,12 +7,21 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import WIDEN, not_negative, one_of, positive, vector_width
+from opencl_lab.core.kernels import (
+    WIDEN,
+    group_limit,
+    largest_power,
+    not_negative,
+    one_of,
+    positive,
+    vector_width,
+)
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.fft.passes.bluestein import BLUESTEIN
 from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth
 from opencl_lab.ops.fft.passes.local_memory import TEMPLATE as LOCAL_MEMORY_TEMPLATE
 from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner
+from opencl_lab.ops.fft.passes.local_schedule import most_points
 from opencl_lab.ops.fft.passes.planner import Planner
 from opencl_lab.ops.fft.passes.real_transforms import REAL
 from opencl_lab.ops.fft.passes.rows import ROWS, SCALES
@@ -94,10 +103,24 @@ def default_config(n: int, real: np.dtype[Any], device: Device, columns: bool = 
         FUSED="auto",
         VECTOR_WIDTH=_width(n, real, device) if cpu else 32 // real.itemsize,
         BLOCK=4,
-        MAX_RADIX=8 if cpu else 16 if length <= (1024 if columns else 4096) else 32,
+        MAX_RADIX=8 if cpu else _largest_radix(length, real.itemsize, device, columns),
         ITEMS_PER_UNIT=8,
         SPLIT="auto",
     )
+
+
+def _largest_radix(length: int, word: int, device: Device, columns: bool) -> int:
+    """Return the largest composite radix of groups: the points of most items.
+
+    It is less where registers are known to be too few for these points, the roots of a butterfly,
+    and those between two steps, if a group cannot do a whole row.
+    """
+    radix = 16 if length <= (1024 if columns else 4096) else 32
+    registers = device.capabilities.item_registers
+    if not registers:
+        return radix
+    steps = columns or length > radix * group_limit(device)
+    return max(4, largest_power(radix, most_points(registers, word, steps)))
 
 
 def _width(n: int, real: np.dtype[Any], device: Device) -> int:

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from opencl_lab.core.errors import InvalidConfig
-from opencl_lab.core.kernels import c_type
+from opencl_lab.core.kernels import c_type, sub_group
 from opencl_lab.core.plan import Argument, Launch, ceil_divide
 from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep, arguments_of
 from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth, next_smooth
@@ -292,6 +292,7 @@ class LocalMemoryPlanner(Planner):
         steps = tuple(each.step for each in planned)
         reals = max(step.group.local_reals for step in steps)
         items = steps[0].group.work_group
+        registers = max(step.group.registers(builder.real.itemsize) for step in steps)
         builder.launches.append(
             Launch(
                 template=TEMPLATE,
@@ -302,6 +303,7 @@ class LocalMemoryPlanner(Planner):
                     "INVERSE": inverse,
                     "LOCAL_REALS": reals,
                     "PTX": self.device.capabilities.inline_ptx,
+                    "SUB_GROUP": sub_group(self.device, registers),
                     "LOOK_AHEAD": fusion.look_ahead if fusion else 0,
                     "MAX_POLLS": MAX_POLLS if fusion else 0,
                     "STEPS": steps,

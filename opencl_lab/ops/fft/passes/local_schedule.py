@@ -23,6 +23,11 @@ from typing import Literal, NamedTuple, TypeAlias
 from opencl_lab.core.plan import ceil_divide, round_up
 from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
 
+OWN_REGISTERS = 24
+"""Registers of an item besides its points and roots of unity: places, pointers.
+
+So AMD's compiler has it, within a third.
+"""
 BANKS = 32
 """Banks of local memory: the real numbers that can be read at once."""
 
@@ -35,6 +40,14 @@ def items_of(n: int, radices: tuple[int, ...], points: int) -> int:
     """
     most = n // max(radices)
     return max(1, min(most, ceil_divide(n, points)))
+
+
+def most_points(registers: int, word: int, steps: bool) -> int:
+    """Return how many points of one butterfly an item of so many registers can have.
+
+    `steps` says whether results are multiplied by roots between two steps, besides.
+    """
+    return (registers - OWN_REGISTERS) // (word // 4 * (4 if steps else 3))
 
 
 def gap_of(radix: int, transforms: int, load: str, store: str, exchange: str) -> int:
@@ -98,6 +111,15 @@ class GroupPasses:
     def rounds(self, each: Pass) -> int:
         """Return the most butterflies of a pass that an item has."""
         return ceil_divide(each.butterflies, self.items)
+
+    @property
+    def points(self) -> int:
+        """The most points of an item."""
+        return max(self.rounds(each) * each.radix for each in self.passes)
+
+    def registers(self, word: int) -> int:
+        """Return about how many registers an item needs, with components of `word` bytes."""
+        return OWN_REGISTERS + word // 4 * (2 * self.points + max(self.schedule.radices))
 
     def fills_rounds(self, each: Pass) -> bool:
         """Return whether every item has a butterfly in every round of a pass."""

@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import largest_power, not_negative, one_of, positive
+from opencl_lab.core.kernels import largest_power, not_negative, one_of, positive, sub_group
 from opencl_lab.core.plan import Launch, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
 from opencl_lab.ops.gemm import launches, split_k
-from opencl_lab.ops.gemm.blocked.model import GroupTile, best_tiles, load_widths, reduces_in_launch
+from opencl_lab.ops.gemm.blocked.model import (
+    GroupTile,
+    best_tiles,
+    load_widths,
+    reduces_in_launch,
+    registers_of,
+    registers_of_line,
+)
 from opencl_lab.ops.gemm.launches import vector_width
 from opencl_lab.ops.gemm.problem import GemmProblem
 
@@ -200,8 +207,8 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     rows = 1 if device.kind == "cpu" else math.gcd(vector, tile.WORK_M)
     lanes_n = math.gcd(8, tile.WG_N)
     of_a, of_b = load_widths(tile, problem, device)
-    shared = launches.params(problem)
-    products = tile.WORK_M * tile.WORK_N * (4 if problem.is_complex else 1)
+    shared, trip = launches.params(problem), _unrolled(tile, problem, device)
+    registers = registers_of(tile, problem, device) + trip * registers_of_line(tile, problem)
     return {
         **{name: shared[name] for name in ("ELEMENT", "INDEX_T", "EPILOGUE", "STACKS")},
         **{name: config[name] for name in GroupTile.__dataclass_fields__},
@@ -222,7 +229,21 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
         "STORE_WIDTH": math.gcd(columns, problem.n, most),
         "ALIGNED": device.aligns_vectors,
         "MOST": most,
-        "UNROLL": 1
-        if device.kind == "cpu"
-        else math.gcd(tile.TILE_K, largest_power(UNROLLED // products)),
+        "UNROLL": trip,
+        "SUB_GROUP": sub_group(device, registers),
     }  # fmt: skip
+
+
+def _unrolled(tile: GroupTile, problem: GemmProblem, device: Device) -> int:
+    """Return the values of p in a trip of the inner loop.
+
+    Compilers that know a k tile as a whole may read all of it into registers first: AMD's do.
+    """
+    if device.kind == "cpu":
+        return 1
+    products = tile.WORK_M * tile.WORK_N * (4 if problem.is_complex else 1)
+    trip, registers = UNROLLED // products, device.capabilities.item_registers
+    if registers:
+        left = registers - registers_of(tile, problem, device)
+        trip = min(trip, tile.TILE_K // 2, left // registers_of_line(tile, problem))
+    return math.gcd(tile.TILE_K, largest_power(trip))

@@ -228,7 +228,8 @@ def _of_gpu(problem: GemmProblem, device: Device) -> list[tuple[GroupTile, int]]
     times = {
         (tile, splits): _time(tile, splits, problem, device)
         for tile in TILES
-        if _registers(tile, problem, device) <= MOST_REGISTERS and _fits(tile, 2, problem, device)
+        if registers_of(tile, problem, device) <= _most_registers(device)
+        if _fits(tile, 2, problem, device)
         for splits in _splits(tile, problem, device)
     }
     return sorted(times, key=lambda choice: times[choice])
@@ -245,7 +246,17 @@ def _loads(tile: GroupTile, problem: GemmProblem, device: Device) -> int:
     return a_elements // tile.items // of_a + b_elements // tile.items // of_b
 
 
-def _registers(tile: GroupTile, problem: GemmProblem, device: Device) -> int:
+def _most_registers(device: Device) -> int:
+    return device.capabilities.item_registers or MOST_REGISTERS
+
+
+def registers_of_line(tile: GroupTile, problem: GemmProblem) -> int:
+    """Return how many registers hold what an item reads for one value of k."""
+    turned = 2 if problem.is_complex else 1  # see the template
+    return _words(problem) * (tile.WORK_M + turned * tile.WORK_N)
+
+
+def registers_of(tile: GroupTile, problem: GemmProblem, device: Device) -> int:
     """Return about how many registers an item needs."""
     elements = tile.WORK_M * tile.WORK_N + tile.WORK_M + tile.WORK_N + tile.prefetched
     addresses = LOAD_REGISTERS * _loads(tile, problem, device)
@@ -255,7 +266,7 @@ def _registers(tile: GroupTile, problem: GemmProblem, device: Device) -> int:
 def _groups_of_unit(tile: GroupTile, problem: GemmProblem, device: Device) -> int:
     """Return about how many groups a compute unit holds."""
     items = round_up(tile.items, WARP)
-    registers = min(MOST_REGISTERS, _registers(tile, problem, device))
+    registers = min(_most_registers(device), registers_of(tile, problem, device))
     local = tile.local_bytes(2, vector_width(problem, device), problem.sum_type.itemsize)
     room = int(LOCAL_MEMORIES * device.capabilities.local_memory)
     limits = REGISTERS // (items * registers), MOST_ITEMS // items, room // local
