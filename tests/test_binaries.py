@@ -151,7 +151,7 @@ def test_a_binary_belongs_to_all_that_it_depends_on(fresh, device, monkeypatch, 
     "change", [{"platform": "Portable Computing Language"}, {"kind": "gpu"}, "off", "include"]
 )
 def test_programs_whose_binaries_are_not_kept(fresh, device, monkeypatch, change):
-    record = replace(device, platform=INTEL)
+    record = replace(device, platform=INTEL, kind="cpu")
     text = TEXT
     assert binary_of(fresh.context, record, text, []) is not None
     if change == "off":

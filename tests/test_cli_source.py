@@ -59,6 +59,7 @@ def test_it_prints_the_launches_of_the_plan_in_order_and_each_program_once(name,
     assert len(found["programs"]) == len({item["source"] for item in found["programs"]})
 
 
+@pytest.mark.filterwarnings("ignore::pyopencl.CompilerWarning")  # NVIDIA's compiler says something
 def test_what_it_prints_of_one_program_compiles(device, queue):
     name = "direct-naive"
     printed = oclab("source", "dft", "--n", 60, "--algorithm", name, "--device", device.spec)

@@ -147,7 +147,8 @@ def test_leaving_early_kills_the_children(planted: Path, device: Device) -> None
 
 def test_each_capability_and_each_peak_has_a_probe() -> None:
     names = {probe.name for probe in PROBES}
-    assert {item.name for item in fields(Capabilities)} <= names
+    told = {"item_registers", "sub_group"}  # by extensions: nothing to try
+    assert {item.name for item in fields(Capabilities)} - told <= names
     assert {item.name for item in fields(Peaks)} <= names
     assert all(callable(find(probe.target)) for probe in PROBES)
 

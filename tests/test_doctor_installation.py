@@ -144,7 +144,8 @@ def test_the_doctor_without_a_patient(
 
 def test_a_pyopencl_that_does_not_load_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "pyopencl.py").write_text("raise ImportError('libOpenCL.so.1: planted')")
-    search = os.pathsep.join([str(tmp_path), str(Path(device_module.__file__).parents[2])])
+    own = Path(device_module.__file__).parents[2]
+    search = os.pathsep.join([str(tmp_path), str(own), os.environ.get("PYTHONPATH", "")])
     script = (
         "from opencl_lab.lab.cli import main; import opencl_lab.lab.cli.doctor as d\n"
         "d.toolchain = lambda: ()\n"

@@ -15,12 +15,10 @@ LENGTHS = [[1, 1], [5, 0, 3], [1000, 1], [0, 30_001, 7], [8191, 8193, 16_384, 1,
            [70_001, 40_000, 1, 60_000]]  # fmt: skip
 
 
-@pytest.fixture
-def device(device):
-    """A device that merges runs."""
+@pytest.fixture(autouse=True)
+def cpu(device):
     if device.kind != "cpu":
         pytest.skip("others sort runs, which is faster there")
-    return device
 
 
 def runs_of(rng, dtype, lengths, descending):
