@@ -9,7 +9,7 @@ set -euo pipefail
 mkdir -p "$1" && cd "$1"
 apt-get download -q clang-15 libclang-cpp15 libllvm15 libclang-common-15-dev rocm-device-libs \
     libz3-4 libedit2 libbsd0 libmd0 libxml2 libicu72 \
-    intel-opencl-icd libigc1 libigdfcl1 libopencl-clang14 libllvm14 libllvmspirvlib14 libigdgmm12
+    intel-opencl-icd libigc1 libigdfcl1 libopencl-clang14 libclang-cpp14 libllvm14 libllvmspirvlib14 libigdgmm12
 for package in *.deb; do
     dpkg -x "$package" .
     dpkg-deb -W "$package"

@@ -43,6 +43,10 @@ class Command:
     """The exit status if it is told to end now; another one after its work is done."""
     told: float | None = None
     """When the first signal was handled."""
+    number = signal.SIGINT
+    """The last signal that was handled."""
+    resent = 0
+    """How many signals were sent again that `_watch` has not seen."""
     held = 0
     """How many blocks that are running must be completed."""
     leaver: int | None = None
@@ -107,8 +111,9 @@ def interrupted() -> None:
     leave(command.status, command.sentence if command.status == INTERRUPTED else "")
 
 
-def handle(*signal_and_frame: object) -> None:
+def handle(number: int, frame: object = None) -> None:
     """Handle a signal in the main thread."""
+    command.number = signal.Signals(number)
     if command.leaver == get_ident():
         return
     if not command.raises:
@@ -126,8 +131,11 @@ def _not_raised(lost: "sys.UnraisableHookArgs") -> None:
         sys.__unraisablehook__(lost)
         return
     command.told = None
-    with suppress(RuntimeError):  # see `leave`
+    command.resent += 1
+    try:
         start_new_thread(_send_again, ())  # later: raised here, it would be lost, too
+    except RuntimeError:  # see `leave`
+        interrupted()
 
 
 def _send_again() -> None:
@@ -135,7 +143,7 @@ def _send_again() -> None:
     if sys.platform == "win32":
         interrupt_main()
     else:
-        os.kill(os.getpid(), signal.SIGINT)  # also ends what the main thread waits for
+        os.kill(os.getpid(), command.number)  # also ends what the main thread waits for
 
 
 def watch() -> None:
@@ -170,6 +178,9 @@ def _watch(read: int) -> None:
     while True:
         if select([read], [], [], left)[0]:
             again = os.read(read, 1)[0] in SIGNALS
+            if again and command.resent:  # by `_not_raised`, not by the user
+                command.resent -= 1
+                continue
             held = command.held and time.monotonic() < begin + HELD_SECONDS
             if again and not held and time.monotonic() > begin + REPEAT_SECONDS:
                 interrupted()

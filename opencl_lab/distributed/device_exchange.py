@@ -56,6 +56,7 @@ def on_devices(
             return None
         pinned = node.pinned(local.queue)
         if not comm.allreduce(pinned is not None, op=mpi().LAND) or pinned is None:
+            node.give_back()
             return None
         blocks = dict(zip(pairs, parts, strict=True))
         call = Call(local.queue)
@@ -77,8 +78,10 @@ def on_devices(
         if math.prod(_size(before.runs(me), after.runs(me))):
             here = local[_place(before.runs(me), after.runs(me))]
             assign(result[_place(after.runs(me), before.runs(me))], here, call)
-        pinned.mark()
-        meanwhile()
+        pinned.mark(local.queue)
+    meanwhile()
+    local.queue.flush()  # else some drivers start it when the next command comes
+    with phases.communication(comm):
         pinned.down(down)
         node.fence()
         pinned.up(up)

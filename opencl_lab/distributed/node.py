@@ -58,7 +58,7 @@ class NodeMemory:
     def __init__(self, comm: Any):
         self.comm = comm
         self._windows: list[tuple[Any, Array] | None] = [None, None]
-        self._pinned: list[dict[int, Pinned | None]] = [{}, {}]
+        self._pinned: list[dict[tuple[int, int], Pinned | None]] = [{}, {}]
         self._turn = 0
 
     def parts(self, shapes: Sequence[Shape], dtype: np.dtype[Any]) -> list[Array] | None:
@@ -111,11 +111,18 @@ class NodeMemory:
 
         It is pinned until it is replaced or its communicator is freed. None if it cannot be.
         """
-        turn = 1 - self._turn
+        turn, place = 1 - self._turn, (queue.context.int_ptr, queue.device.int_ptr)
         found, pinned = self._windows[turn], self._pinned[turn]
-        if found is not None and pinned.get(queue.int_ptr) is None:
-            pinned[queue.int_ptr] = pinned_or_none(found[1], queue)
-        return pinned.get(queue.int_ptr)
+        if found is not None and place not in pinned:
+            pinned[place] = pinned_or_none(found[1], queue)
+        return pinned.get(place)
+
+    def give_back(self) -> None:
+        """Let the next exchange have the window of the last `parts`, which was not written to.
+
+        All ranks call it. Else that exchange would write to the window of the one before.
+        """
+        self._turn = 1 - self._turn
 
     def fence(self) -> None:
         """Wait until all ranks have written what they share; from then on it can be read."""

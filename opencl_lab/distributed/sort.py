@@ -36,6 +36,7 @@ from opencl_lab.ops.sort.merge_runs import merge_runs, merges
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.arrays import as_array, check_sides, is_device_array, native
 from opencl_lab.runtime.exchange import to_device, to_host
+from opencl_lab.runtime.session import session_of
 
 DIGIT = 8
 """Bits of a code that are found in a round of messages."""
@@ -328,8 +329,9 @@ def _sorted(keys: DistArray, mine: list[Any], descending: bool, device: Device) 
     found = [exchange_rows(comm, array, counts, keep=False) for array in arrays]
     mine = [_beside(keys, array) for array, _ in found]
     lengths = found[0][1]
-    if merges(device, lengths, *mine[1:]):
-        return merge_runs(mine, lengths, descending=descending, queue=device.queue())
+    queue = mine[0].queue if keys.on_device else device.queue()
+    if merges(session_of(queue).device, lengths, *mine[1:]):
+        return merge_runs(mine, lengths, descending=descending, queue=queue)
     return _on_device(mine, descending, device)
 
 

@@ -14,6 +14,7 @@ import hashlib
 import os
 import re
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
@@ -87,7 +88,7 @@ class Binary:
         with suppress(OSError, cl.Error):  # a full disk, or another process clears the cache
             binaries: Any = program.get_info(cl.program_info.BINARIES)
             known = section_files(SECTION)
-            if sum(path.stat().st_size for path in known) > MOST_BYTES:
+            if sum(map(_size, known)) > MOST_BYTES:
                 for path in known:
                     path.unlink(missing_ok=True)
             with replace_file(self.path, 0o600) as file:
@@ -104,6 +105,13 @@ class Binary:
         if not program.get_info(cl.program_info.KERNEL_NAMES):
             raise ValueError("it has no kernels")
         return program
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file; 0 if another process has just removed it."""
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def binary_of(context: cl.Context, device: Device, text: str, flags: list[str]) -> Binary | None:

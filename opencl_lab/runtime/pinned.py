@@ -27,14 +27,13 @@ class Pinned:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         self._buffer = cl.Buffer(queue.context, flags, hostbuf=memory)
         self._copies = cl.CommandQueue(queue.context, queue.device)
-        self._queue = queue
         self._ready: cl.Event | None = None
 
-    def mark(self) -> None:
-        """Let the next copies wait for what is on the queue now, and for nothing that follows."""
-        with session_of(self._queue).exclusive(self._queue):
-            self._ready = cl.enqueue_marker(self._queue)
-            self._queue.flush()
+    def mark(self, queue: cl.CommandQueue) -> None:
+        """Let the next copies wait for what is on a queue now, and for nothing that follows."""
+        with session_of(queue).exclusive(queue):
+            self._ready = cl.enqueue_marker(queue)
+            queue.flush()
 
     def down(self, pairs: Sequence[Pair]) -> None:
         """Copy device arrays to the memory, and wait."""
@@ -46,7 +45,7 @@ class Pinned:
 
     def _copy(self, pairs: Sequence[Pair], up: bool) -> None:
         queue, kept, wait = self._copies, [], [self._ready] if self._ready else None
-        with session_of(self._queue).exclusive(self._queue):
+        with session_of(queue).exclusive(queue):
             for array, memory in pairs:
                 both = (block_of(array), memory) if up else (memory, block_of(array))
                 begin: dict[str, Any] = {"dst_offset" if up else "src_offset": array.offset}

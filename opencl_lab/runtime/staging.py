@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -293,13 +294,12 @@ class Staging:
             copy(slots, jobs)
         except BaseException:
             # Neither the array nor pinned memory may be in use once this is left.
-            try:
-                for queue in queues:
-                    queue.finish()
-            finally:
-                abandon(jobs)
+            with ExitStack() as last:  # all of it, whatever fails
                 for slot in slots:
-                    slot.events = ()  # waiting for a failed one would raise again
+                    last.callback(setattr, slot, "events", ())  # a failed one would raise again
+                last.callback(abandon, jobs)
+                for queue in queues:
+                    last.callback(queue.finish)
             raise
         finally:
             self._give(slots)

@@ -9,7 +9,8 @@ the same time, each in the order of the iterations:
     a thread      copies finished tiles to the host
 
 Only the calling thread starts copies, once it has seen that the iterations before them are done. So
-no thread waits for another one, and each direction of copies has a queue of its own. For a device
+no thread waits for another one, and each direction of copies has a queue of its own. (Several
+devices share the first thread, see `together.run_tiles_together`.) For a device
 that works on host memory, tiles are arrays there. A device with memory of its own transfers them
 through pinned memory, chunk by chunk, so a whole tile need not exist on the host: parts of a file
 are read and written by functions (`run_parts`).
@@ -33,15 +34,7 @@ import pyopencl.array
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.staging import (
-    Bytes,
-    Copy,
-    Jobs,
-    Stop,
-    abandon,
-    finish_first,
-    start,
-)
+from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Stop, abandon, finish_first, start
 from opencl_lab.runtime.streams import Lanes, in_chunks, lanes_of
 from opencl_lab.runtime.tile_schedule import (
     HostArray,
@@ -60,6 +53,8 @@ AHEAD = 2
 """Most iterations that are enqueued and not yet known to be done."""
 
 
+Send: TypeAlias = Callable[[Upload], Future[Any]]
+"""Starts an upload and returns its job."""
 Solve: TypeAlias = Callable[[Any, Mapping[str, AnyArray], AnyArray], Sequence[cl.Event]]
 """Solves a problem on tiles into a tile; returns the events of commands not waited for."""
 
@@ -223,21 +218,21 @@ class TileRun:
         if lanes is not None:
             queue.finish()  # its earlier commands may still use memory from the pool
 
-    def go(
-        self, started: Callable[[Upload], Future[Any] | None] = lambda upload: None
-    ) -> dict[str, float]:
-        """Run the iterations; `started` returns the job of an upload that others start."""
+    def go(self, send: Send | None = None, stop: Stop | None = None) -> dict[str, float]:
+        """Run the iterations.
+
+        Without `send`, which starts an upload, a thread of this run makes them. `stop` ends the run
+        before the next iteration or chunk.
+        """
+        self._stop = stop or Stop()
         with (
             ThreadPoolExecutor(1, "oclab-read") as reading,
             ThreadPoolExecutor(1, "oclab-write") as self._writing,
         ):
-
-            def send(upload: Upload) -> Future[Any]:
-                return started(upload) or start(reading, partial(self.read, upload))
-
-            self._send = send
+            self._send = send or (lambda upload: start(reading, partial(self.read, upload)))
             try:
                 for index in range(len(self._plan.iterations)):
+                    self._stop.check()
                     self._take(index)
                     while len(self._running) >= AHEAD:
                         self._see_done()

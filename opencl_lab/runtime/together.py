@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import partial
 from itertools import accumulate, zip_longest
 from typing import Any, TypeAlias
@@ -21,7 +20,7 @@ from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Stop, Stopped, abandon, start
-from opencl_lab.runtime.streams import lanes_of
+from opencl_lab.runtime.streams import Lanes, lanes_of
 from opencl_lab.runtime.tile_schedule import Upload
 from opencl_lab.runtime.tiles import TileRun, TileWork
 
@@ -129,39 +128,59 @@ def on_each(devices: Sequence[Device], work: Callable[[int, Stop], None]) -> Non
 def run_tiles_together(works: Sequence[TileWork], devices: Sequence[Device]) -> None:
     """Run the iterations of several devices with memory of their own, each in a thread.
 
-    One thread copies the tiles that have a slot from the start to all of them, and what several
-    need it reads once: copies on the host, not those to the devices, are what limits large
-    products. The devices are different ones. Errors are those of `on_each`.
+    One thread copies the tiles for all of them. First come those that have a slot from the start,
+    of which it reads once what several devices need: copies on the host, not those to the
+    devices, are what limits large products. The devices are different ones. Errors are those of
+    `on_each`; that of a copy to several devices names the first that waits for it.
     """
-    sessions = [session_of(work.queue) for work in works]
-    with ExitStack() as held, ThreadPoolExecutor(1, "oclab-read") as reading:
-        lanes = list(map(lanes_of, sessions))
-        for each in sorted(lanes, key=id):  # in one order, so that two calls cannot wait for both
-            held.enter_context(each.lock)
-        runs = [work.prepare(own) for work, own in zip(works, lanes, strict=True)]
-        wanted: dict[Any, list[tuple[TileRun, Upload]]] = {}
-        for uploads in zip_longest(*(work.plan.uploads for work in works)):
-            for work, run, upload in zip(works, runs, uploads, strict=True):
-                if upload is not None and not upload.after:
-                    view = work.view(upload)
-                    same = view.ctypes.data, view.shape, view.strides
-                    wanted.setdefault(same, []).append((run, upload))
-        sent: dict[tuple[TileRun, Upload], Future[Any]] = {}
-        for takers in wanted.values():
-            job = start(reading, partial(_read_for, takers))
-            sent |= dict.fromkeys(takers, job)
+    lanes = [lanes_of(session_of(work.queue)) for work in works]
+
+    def locked(left: Sequence[Lanes]) -> None:
+        if left:
+            with left[0].lock:
+                locked(left[1:])
+        else:
+            _run_together(works, lanes, devices)
+
+    locked(sorted(lanes, key=id))  # in one order, so that two calls cannot wait for each other
+
+
+def _run_together(
+    works: Sequence[TileWork], lanes: Sequence[Lanes], devices: Sequence[Device]
+) -> None:
+    runs: dict[int, TileRun] = {}
+
+    def prepare(index: int, stop: Stop) -> None:
+        runs[index] = works[index].prepare(lanes[index])
+
+    on_each(devices, prepare)
+    takers_of: dict[Any, list[tuple[TileRun, Upload]]] = {}
+    for uploads in zip_longest(*(work.plan.uploads for work in works)):
+        for index, upload in enumerate(uploads):
+            if upload is not None and not upload.after:
+                view = works[index].view(upload)
+                memory = view.ctypes.data, view.shape, view.strides
+                takers_of.setdefault(memory, []).append((runs[index], upload))
+    with ThreadPoolExecutor(1, "oclab-read") as reading:
+        begun: dict[tuple[TileRun, Upload], Future[Any]] = {}
+        for takers in takers_of.values():
+            begun |= dict.fromkeys(takers, start(reading, partial(_read_for, takers)))
 
         def go(index: int, stop: Stop) -> None:
             run = runs[index]
+
+            def send(upload: Upload) -> Future[Any]:
+                return begun.get((run, upload)) or start(reading, partial(run.read, upload))
+
             try:
-                run.go(lambda upload: sent.get((run, upload)))
+                run.go(send, stop)
             except CancelledError:  # another device failed
                 raise Stopped from None
 
         try:
             on_each(devices, go)
         finally:
-            abandon(deque(sent.values()))
+            abandon(deque(begun.values()))
 
 
 def _read_for(takers: Sequence[tuple[TileRun, Upload]]) -> None:

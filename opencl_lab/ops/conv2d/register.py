@@ -117,10 +117,11 @@ class Register(Convolution):
             WINDOW=True,
             CONSTANT_WEIGHTS=True,
         )
-        strip = Strip.of(problem, FilterPass.whole(problem), config)
-        registers = device.capabilities.item_registers
-        if registers and strip.registers(word) > registers:
-            return config.replace(ROWS=config.integer("ROWS") // 2)
+        registers, whole = device.capabilities.item_registers, FilterPass.whole(problem)
+        while registers and config.integer("ROWS") > 1:
+            if Strip.of(problem, whole, config).registers(word) <= registers:
+                break
+            config = config.replace(ROWS=config.integer("ROWS") // 2)
         return config
 
     def search_space(self, problem: Conv2dProblem, device: Device) -> SearchSpace:

@@ -169,6 +169,22 @@ class DirectTiled(_Direct):
         ),
     )
 
+    def supports(self, problem: DftProblem, device: Device) -> str | None:
+        """Need local memory for the tiles of the built-in configuration."""
+        reason = super().supports(problem, device)
+        least = self._local_bytes(problem, self.default_config(problem, device))
+        if reason is None and device.capabilities.local_memory < least:
+            return "the device has no room for tiles of samples"
+        return reason
+
+    @staticmethod
+    def _local_bytes(problem: DftProblem, config: Config) -> int:
+        """Return the bytes of a group's tiles; a single item reads the signal in place."""
+        if config.integer("WG_SIZE") == 1:
+            return 0
+        sample = problem.real if problem.kind == "r2c" else problem.dtype
+        return config.integer("TILE") * config.integer("BLOCKS") * sample.itemsize
+
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return vectors of frequencies on CPUs, and groups of items elsewhere."""
         if device.kind == "cpu" or not device.capabilities.barriers_in_loops:
@@ -184,9 +200,7 @@ class DirectTiled(_Direct):
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, with a group for as many frequencies as its items have."""
         span = config.integer("WG_SIZE") * config.integer("WORK_PER_ITEM")
-        sample = problem.real if problem.kind == "r2c" else problem.dtype
-        tiles = config.integer("TILE") * config.integer("BLOCKS") * sample.itemsize
-        local = tiles if config.integer("WG_SIZE") > 1 else 0  # one item reads the signal in place
+        local = self._local_bytes(problem, config)
         # Sums and roots have a real and an imaginary component each.
         numbers = config.integer("WORK_PER_ITEM") * (config.integer("BLOCKS") + ROOTS)
         registers = OWN_REGISTERS + 2 * problem.real.itemsize // 4 * numbers

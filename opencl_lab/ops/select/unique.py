@@ -10,6 +10,7 @@ import pyopencl as cl
 
 from opencl_lab.core.options import checked
 from opencl_lab.core.plan import round_up
+from opencl_lab.core.space import Config
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.select.solver import UNIQUE_SOLVER
@@ -134,7 +135,8 @@ def unique(
     axis = None if axis is None else axis_of(axis, array.ndim)
     if axis is not None and array.ndim > 1:
         wanted = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
-        UNIQUE_SOLVER.algorithm("sort" if algorithm == "auto" else algorithm)
+        made = UNIQUE_SOLVER.algorithm("sort" if algorithm == "auto" else algorithm)
+        made.space.check(config or {}, Config())  # it has none to take
         how = {"queue": queue, "device": device}
         return _unique_slices(given, axis, wanted, how)
     options: dict[str, Any] = {

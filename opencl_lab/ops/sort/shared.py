@@ -178,7 +178,9 @@ class _SharedRow:
             place += piece.nbytes
         self._runs[index] = None
         lengths = [len(piece) for piece in pieces]
-        if merges(self._devices[index], lengths):
+        if sum(map(bool, lengths)) < 2:
+            made = keys
+        elif merges(self._devices[index], lengths):
             (made,) = merge_runs([keys], lengths, descending=self._problem.descending)
         else:
             made = self._sorted(keys)
