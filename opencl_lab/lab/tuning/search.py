@@ -108,7 +108,7 @@ class Search(Exploration[Config, Evaluation]):
         self.report("search", found, self.best())
 
     def _evaluate(self, config: Config) -> Evaluation:
-        if self.task.compile_for:
+        if self.task.compile_for and config != self.task.built_in:  # that one is always compared
             left = self._left_to_search()
             target, plan = checked_target(self.task.compile_for), self.task.plan(config)
             reason = spilling(target, plan, left) if left > 0 else "no time"
