@@ -147,6 +147,14 @@ def test_arguments_without_a_kind_take_the_first_road(rng, runs):
     assert not runs
 
 
+def test_nothing_is_replayed_if_not_wanted(rng, runs, monkeypatch):
+    monkeypatch.setattr(replay, "ENABLED", False)
+    keys = rng.integers(0, 9, 50, np.int32)
+    for _ in range(3):
+        assert np.array_equal(ol.sort(keys), np.sort(keys))
+    assert not runs and not replay._recorded
+
+
 def test_views_and_offsets_of_device_arrays(queue, rng):
     for shift in (0, 8, 0, 8):
         whole = rng.integers(0, 99, (40, 50), np.int32)
