@@ -314,7 +314,10 @@ def test_idle_memory_is_a_part_of_what_a_container_has(device, own_queue, monkey
     if not device.unified_memory:
         pytest.skip("its memory is not the host's")
     monkeypatch.setattr(session, "host_memory", lambda: 8 << 20)
-    assert session.Session(own_queue(device.handle).context, device)._most_idle == 2 << 20
+    context = own_queue(device.handle).context
+    assert session.Session(context, device)._most_idle == 2 << 20
+    monkeypatch.setenv("OCLAB_POOL_BYTES", "4096")
+    assert session.Session(context, device)._most_idle == 4096
 
 
 def test_a_group_has_left_what_it_can_give_back(monkeypatch, tmp_path):

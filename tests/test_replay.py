@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -148,6 +151,9 @@ def test_arguments_without_a_kind_take_the_first_road(rng, runs):
 
 
 def test_nothing_is_replayed_if_not_wanted(rng, runs, monkeypatch):
+    code = "from opencl_lab.runtime import replay; assert not replay.ENABLED"
+    off = {**os.environ, "OCLAB_REPLAY": "off"}
+    subprocess.run([sys.executable, "-c", code], env=off, check=True)
     monkeypatch.setattr(replay, "ENABLED", False)
     keys = rng.integers(0, 9, 50, np.int32)
     for _ in range(3):
