@@ -135,6 +135,17 @@ def test_kill_keeps_what_was_found(folder):
     assert again["resumed"] == kept
 
 
+@pytest.mark.full
+def test_two_tuners_at_once(folder):
+    arguments = ("--json", *GEMM, "--budget", "2")
+    both = [process(*arguments, stdout=subprocess.PIPE) for _ in range(2)]
+    contents = [json.loads(each.communicate(timeout=120)[0]) for each in both]
+    assert all(content["stored"] and content["results"][0]["ok"] for content in contents)
+    (journal,) = journals(folder)
+    records = [json.loads(line) for line in journal.read_text().split("\n") if line]
+    assert sum("evaluation" in record for record in records) >= 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
