@@ -34,6 +34,22 @@ def test_a_picture_of_edges(photo, tmp_path):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.full
+def test_weights_from_a_file_and_every_reference(photo, tmp_path):
+    np.savetxt(tmp_path / "w.csv", [[1, 2], [3, -4], [5, 6]], fmt="%d", delimiter=",")
+    arguments = (photo, "--weights", tmp_path / "w.csv", "--boundary", "mirror", "--repeats", 1)
+    result = oclab("conv2d", *arguments, "--algorithm", "all", "--against", "all", "--json")
+    assert result.returncode == 0, result.stderr
+    content = json.loads(result.stdout)
+    assert content["problem"]["accumulator"] == "int32" and content["problem"]["saturate"]
+    rows = {row["implementation"]: row for row in content["results"]}
+    assert {"opencl:register", "opencl:tiled", "opencl:naive", "c:seq", "c:omp"} <= set(rows)
+    for row in rows.values():
+        assert row["status"] in ("correct", "unavailable"), row
+        assert row["reason"] or row["max_abs_diff"] == 0
+    assert rows["scipy"]["ok"] and "opencv" in rows and "torch" in rows
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -29,6 +29,30 @@ def test_results_of_generated_data_are_written(tmp_path, chosen):
     np.testing.assert_allclose(given.ravel(), right.ravel(), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.few(2)
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".txt"])
+def test_real_input_and_output(tmp_path, suffix):
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(-1000, 1000, 777) if suffix != ".txt" else rng.standard_normal(777)
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    if suffix == ".npy":
+        np.save(source, numbers)
+    elif suffix == ".npz":
+        np.savez(source, numbers)
+    else:
+        np.savetxt(source, numbers, fmt="%d" if suffix == ".csv" else "%.17g")
+    result = oclab("sort", source, "-o", target, *QUICK)
+    assert result.returncode == 0, result.stderr
+    if suffix in (".npy", ".npz"):
+        sorted_numbers = np.load(target)
+        if suffix == ".npz":
+            sorted_numbers = sorted_numbers["arr_0"]
+        assert sorted_numbers.dtype == numbers.dtype
+    else:
+        sorted_numbers = np.loadtxt(target)
+    np.testing.assert_array_equal(sorted_numbers, np.sort(numbers))
+
+
 @pytest.mark.parametrize(
     ("command", "parts"),
     [

@@ -77,6 +77,11 @@ def test_json_is_one_document_and_nothing_else():
     assert content["per_minute"] > 0 and content["built_ahead"] <= 3
 
 
+def test_quiet_prints_nothing():
+    result = oclab(*GEMM, "--budget", "1", "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
 @pytest.mark.full
 def test_the_same_command_goes_on_and_fresh_begins_anew():
     def tune(budget, *more):
@@ -119,6 +124,26 @@ def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(folder, number):
     kept = lines_in_journal(folder)
     again = json.loads(oclab("--json", *GEMM, "--budget", "1").stdout)
     assert kept >= 3 and again["resumed"] == len(again["evaluations"]) == kept
+
+
+@pytest.mark.full
+def test_kill_keeps_what_was_found(folder):
+    status, _, _ = _interrupt(folder, signal.SIGKILL)
+    kept = lines_in_journal(folder)
+    assert status == -signal.SIGKILL and kept >= 3
+    again = json.loads(oclab("--json", *GEMM, "--budget", "3").stdout)
+    assert again["resumed"] == kept
+
+
+@pytest.mark.full
+def test_two_tuners_at_once(folder):
+    arguments = ("--json", *GEMM, "--budget", "2")
+    both = [process(*arguments, stdout=subprocess.PIPE) for _ in range(2)]
+    contents = [json.loads(each.communicate(timeout=120)[0]) for each in both]
+    assert all(content["stored"] and content["results"][0]["ok"] for content in contents)
+    (journal,) = journals(folder)
+    records = [json.loads(line) for line in journal.read_text().split("\n") if line]
+    assert sum("evaluation" in record for record in records) >= 2
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,18 @@ def test_specs(spec, chosen, machine, monkeypatch):
     assert choose_device().reason == f"$OCLAB_DEVICE is {str(spec)!r}"
 
 
+def test_an_argument_wins_over_the_environment(machine, monkeypatch):
+    machine(*EVERYTHING)
+    monkeypatch.setenv("OCLAB_DEVICE", "cpu")
+    assert ol.select_device("gpu") == NVIDIA
+
+
+def test_an_empty_variable_is_no_wish(machine, monkeypatch):
+    machine(*EVERYTHING)
+    monkeypatch.setenv("OCLAB_DEVICE", "")
+    assert ol.select_device() == NVIDIA
+
+
 @pytest.mark.parametrize("spec", ["tpu", "6", 6, -1, "7:0", "0:1", "", " ", "\u00b2"])
 def test_an_unknown_spec_lists_what_was_seen(spec, machine):
     machine(*EVERYTHING)
@@ -127,6 +139,25 @@ def test_no_device_at_all(spec, machine):
     with pytest.raises(ol.DeviceNotFound, match="no OpenCL device was seen at all") as caught:
         ol.select_device(spec)
     assert "pip install" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        ([NVIDIA, CPU], "the only gpu"),
+        ([NVIDIA, SMALL_GPU, CPU], "the largest of 2 gpu"),
+        ([FPGA, CPU], "the only accelerator"),
+    ],
+)
+def test_why_a_device_was_chosen(found, reason, machine):
+    machine(*found)
+    selection = choose_device()
+    assert selection.device == found[0]
+    assert selection.reason == reason
+    assert not selection.fallback
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ol.select_device() == found[0]
 
 
 def test_falling_back_to_the_cpu_is_said_once(machine):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import pickle
@@ -10,6 +11,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyopencl as cl
 import pytest
@@ -40,6 +42,105 @@ def test_findings_of_wrong_types_or_names_are_ignored(found):
     document = {"key": device.key, "found": {**found, "fp16": True}, "more": 4}
     write_sealed(verdict_file(device.key), document)
     assert corrected(device).capabilities == replace(device.capabilities, fp16=True)
+
+
+# ----------------------------------------------------------------- discovery
+
+
+def fake_handle(name="Fake", kind=cl.device_type.GPU, platform=None, **more):
+    """Return what discovery reads of a `pyopencl.Device`, without the optional properties."""
+    structure = ctypes.create_string_buffer(8)  # begins with a pointer to the driver's table
+    values = {
+        "name": f" {name}  ",
+        "type": kind,
+        "vendor": "Vendor",
+        "version": "OpenCL 1.2",
+        "structure": structure,
+        "int_ptr": ctypes.addressof(structure),
+        "extensions": "",
+        "platform": platform,
+        "driver_version": "1.0",
+        "opencl_c_version": "OpenCL C 1.2 ",
+        "max_compute_units": 4,
+        "max_clock_frequency": 1000,
+        "global_mem_size": 1 << 32,
+        "max_mem_alloc_size": 1 << 30,
+        "local_mem_size": 1 << 15,
+        "max_constant_buffer_size": 1 << 16,
+        "max_work_group_size": 512,
+        "max_work_item_sizes": [512, 512, 64],
+    }
+    return SimpleNamespace(**{**values, **more})
+
+
+class FakePlatform:
+    """A platform of fake devices; an exception instead of a list breaks the driver."""
+
+    def __init__(self, name, handles):
+        self.name, self.version, self.handles = name, "OpenCL 1.2 Fake", handles
+
+    def get_devices(self):
+        if isinstance(self.handles, Exception):
+            raise self.handles
+        for handle in self.handles:
+            handle.platform = self
+        return self.handles
+
+
+class BrokenHandle:
+    """A device whose driver answers every question with an error."""
+
+    def __getattr__(self, name):
+        raise cl.LogicError("no such device")
+
+
+def discover(monkeypatch, platforms):
+    def get_platforms():
+        if isinstance(platforms, Exception):
+            raise platforms
+        return platforms
+
+    monkeypatch.setattr(cl, "get_platforms", get_platforms)
+    monkeypatch.setattr(module.intel, "platforms", list)
+    return module._discover.__wrapped__()
+
+
+def test_a_broken_platform_does_not_hide_the_others(monkeypatch):
+    found = discover(
+        monkeypatch,
+        [
+            FakePlatform("Broken", cl.RuntimeError("driver gone")),
+            FakePlatform("Empty", []),
+            FakePlatform("Good", [BrokenHandle(), fake_handle("Left"), fake_handle("Right")]),
+        ],
+    )
+    assert [(device.name, device.spec) for device in found] == [("Left", "2:1"), ("Right", "2:2")]
+    assert {device.platform for device in found} == {"Good"}
+
+
+def test_records_of_a_capable_driver(monkeypatch):
+    extensions = "cl_khr_fp64 cl_khr_fp16 cl_khr_int64_base_atomics"
+    handle = fake_handle(
+        extensions=f"{extensions} cl_nv_device_attribute_query",
+        compute_capability_major_nv=9,
+        compute_capability_minor_nv=0,
+        warp_size_nv=32,
+        host_unified_memory=0,
+        native_vector_width_float=8,
+    )
+    (device,) = discover(monkeypatch, [FakePlatform("P", [handle])])
+    assert device.architecture == "sm_90"
+    assert device.work_group_multiple == 32
+    assert device.native_vector_bytes == 32
+    claims = device.capabilities
+    assert claims.fp64
+    assert claims.fp16
+    assert claims.int64_atomics
+    assert claims.inline_ptx
+    assert claims.matrix_units
+    assert claims.warpgroup_matrix_units
+    assert claims.declared_memory == 226 << 10
+    assert device.largest_buffer == device.global_memory == 1 << 32  # whatever it claims
 
 
 # --------------------------------------------------------- the machine itself

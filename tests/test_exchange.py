@@ -83,6 +83,13 @@ def test_host_arrays_go_to_a_device(name, device, queue):
         assert there.flags.f_contiguous
 
 
+def test_a_host_array_may_change_afterwards(device, rng):
+    keys = rng.integers(0, 99, 100_000, np.int32)
+    there, expected = ol.to_device(keys, device), keys.copy()
+    keys[:] = -1
+    np.testing.assert_array_equal(there.get(), expected)
+
+
 def test_device_arrays_are_copied_only_to_other_devices(device, queue, own_queue):
     there = ol.to_device([3, 1, 2], queue=queue)
     for where in ({}, {"device": device}, {"queue": queue}):

@@ -310,6 +310,16 @@ def test_what_a_limit_does_not_leave_is_not_asked_of_the_driver(
     assert np.array_equal(found if side == "host" else found.get(), np.sort(x))
 
 
+def test_idle_memory_is_a_part_of_what_a_container_has(device, own_queue, monkeypatch):
+    if not device.unified_memory:
+        pytest.skip("its memory is not the host's")
+    monkeypatch.setattr(session, "host_memory", lambda: 8 << 20)
+    context = own_queue(device.handle).context
+    assert session.Session(context, device)._most_idle == 2 << 20
+    monkeypatch.setenv("OCLAB_POOL_BYTES", "4096")
+    assert session.Session(context, device)._most_idle == 4096
+
+
 def test_a_group_has_left_what_it_can_give_back(monkeypatch, tmp_path):
     limited_group(monkeypatch, tmp_path, limit=100 << 20, used=90 << 20, cached=30 << 20)
     assert memory.host_memory() == 100 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from intel_setting import NAMES
 
-from opencl_lab.drivers import intel
+from opencl_lab.drivers import icd, intel
 
 pytestmark = [
     pytest.mark.usefixtures("clean"),
@@ -36,3 +36,15 @@ def test_a_choice_of_the_user_stands(wheel, loads, tmp_path, monkeypatch, name):
 def test_a_library_that_does_not_load_is_named(wheel):
     assert intel.platforms() == []
     assert str(wheel) in intel.why_missing() and "does not load" in intel.why_missing()
+
+
+@pytest.mark.parametrize(("first", "loader", "alone"), [
+    (1234, icd.SECOND, True), (icd.TAG, b"", True), (icd.TAG, icd.SECOND, False),
+])  # fmt: skip
+def test_platforms_that_need_the_loader_are_left_out(monkeypatch, tmp_path, first, loader, alone):
+    """Others tell where their functions are; a newer loader wants to say that itself."""
+    table = (icd.ctypes.c_uint64 * 1)(first)
+    platform = (icd.ctypes.c_uint64 * 1)(icd.ctypes.addressof(table))
+    (tmp_path / "loader").write_bytes(b"\0" + loader)
+    monkeypatch.setattr(icd, "loader_library", lambda: tmp_path / "loader")
+    assert icd.works_alone(icd.ctypes.addressof(platform)) == alone

@@ -14,8 +14,12 @@ from device_records import CPU
 
 from opencl_lab.core.device import Capabilities
 from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.core.records import write_sealed
 from opencl_lab.drivers import pretend
 from opencl_lab.drivers.pretend import LIMITS, pretended
+from opencl_lab.drivers.verdicts import verdict_file
+from opencl_lab.tuned import database
+from opencl_lab.tuned.entry import Origin
 
 REAL = replace(
     CPU,
@@ -61,6 +65,21 @@ def test_a_record_has_the_lesser_of_both_limits(limits):
     small = replace(small, capabilities=Capabilities(max_work_group=64, local_memory=1 << 10))
     assert pretended(small, limits).capabilities.local_memory == 1 << 10
     assert pretended(small, limits).max_work_group == 64
+
+
+def test_what_was_found_or_tuned_for_others_does_not_apply(limits):
+    """What doctor finds on the pretended device itself may lower limits, and lifts none."""
+    made = pretended(REAL, limits)
+    assert made.key != REAL.key
+    assert len({pretended(REAL, one).key for one in LIMITS.values()}) == len(LIMITS)
+    write_sealed(verdict_file(REAL.key), {"key": REAL.key, "found": {"usable": False}})
+    assert pretended(REAL, limits) == made
+    found = {"local_memory": 1 << 20, "fp64": True, "max_work_group": 32, "visible_writes": True}
+    write_sealed(verdict_file(made.key), {"key": made.key, "found": found})
+    lowered = replace(made.capabilities, max_work_group=32)
+    assert pretended(REAL, limits).capabilities == lowered
+    shipped = [entry for entry in database.entries() if entry.shipped]
+    assert shipped and all(database._level(entry, Origin.of(made), 0) is None for entry in shipped)
 
 
 def test_an_unknown_name_is_refused(monkeypatch):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -145,6 +148,17 @@ def test_arguments_without_a_kind_take_the_first_road(rng, runs):
     keys = rng.integers(0, 9, 50, np.int32)
     assert np.array_equal(ol.sort(np.ma.array(keys)), np.sort(keys))
     assert not runs
+
+
+def test_nothing_is_replayed_if_not_wanted(rng, runs, monkeypatch):
+    code = "from opencl_lab.runtime import replay; assert not replay.ENABLED"
+    off = {**os.environ, "OCLAB_REPLAY": "off"}
+    subprocess.run([sys.executable, "-c", code], env=off, check=True)
+    monkeypatch.setattr(replay, "ENABLED", False)
+    keys = rng.integers(0, 9, 50, np.int32)
+    for _ in range(3):
+        assert np.array_equal(ol.sort(keys), np.sort(keys))
+    assert not runs and not replay._recorded
 
 
 def test_views_and_offsets_of_device_arrays(queue, rng):

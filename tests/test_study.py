@@ -9,8 +9,9 @@ import pytest
 
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.engine.request import Request, check_point, point_of
-from opencl_lab.lab.engine.row import COLUMNS
+from opencl_lab.lab.engine.row import COLUMNS, Measurement, first_failure
 from opencl_lab.lab.engine.runner import run_point
+from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.reference import mpi
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.studies import run as study_run
@@ -193,3 +194,17 @@ def test_peers_are_measured_where_the_data_are(resident, tmp_path, monkeypatch, 
     assert content["plots"] == ["sort-time.png", "sort-throughput.png"]  # nothing is the baseline
     (said,) = content["answers"][0]["answer"]
     assert ("nothing to compare with" in said) == resident
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_wrong_result_is_the_exit_status(tmp_path, monkeypatch):
+    small(monkeypatch, "gemm", {"size": 8}, runs=(("auto", "", {}),))
+    wrong = Difference(1.0, 1.0, error_over_bound=9.0)
+    monkeypatch.setattr("opencl_lab.lab.ops.gemm.operation.Gemm.compare", lambda *args: wrong)
+    assert main(["study", "gemm", "--out", str(tmp_path), "--repeats", "1"]) == 1
+    summary = (tmp_path / "gemm" / "summary.txt").read_text()
+    assert "0 of 3 measured rows passed." in summary and "correctness: " in summary
+    rows = [Measurement("", kind, "", "correctness") for kind in ("library", "opencl")]
+    assert [first_failure([[], [row]]) for row in rows] == [0, 1]
+    arguments = ["bench", "gemm", "--sizes", "8", "--against", "none", "--repeats", "1"]
+    assert main([*arguments, "--out", str(tmp_path / "bench")]) == 1

@@ -1,10 +1,14 @@
 """Builders: programs are compiled ahead, and whatever one does, the search goes on without it."""
 
 import math
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import planted
 import pytest
@@ -187,3 +191,42 @@ def test_builders_judge_as_whoever_measures_does(sandbox):
     assert "did not build" in statuses["syntax"].reason
     assert "the process died: SIG" in statuses["crash"].reason
     assert sandbox.ahead.built >= len(asked)
+
+
+SCRIPT = """
+import planted
+import opencl_lab as ol
+ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=30, builders=2, device="cpu")
+"""
+
+
+def _children(parent):
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent and fields[0] != "Z":
+            found.append(int(status.parent.name))
+    return found
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+def test_an_interrupt_leaves_no_builder(private_data):
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, "PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+    )
+    try:
+        until(lambda: len(_children(process.pid)) >= 3)
+        started = _children(process.pid)
+        process.send_signal(signal.SIGINT)
+        assert b"KeyboardInterrupt" in process.communicate(timeout=60)[1]
+        until(lambda: not any(Path(f"/proc/{child}").exists() for child in started))
+    finally:
+        process.kill()
+        process.wait()

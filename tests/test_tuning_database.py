@@ -151,6 +151,14 @@ def test_where_a_model_chooses_only_this_device_and_nearly_this_size_count():
     assert names == {"gemv", "tensor", "packed", "blocked", "direct"}
 
 
+def test_a_cpu_takes_no_configuration_of_one_with_other_vectors():
+    cpu = replace(GPU, kind="cpu", compute_capability=None, native_vector_bytes=64)
+    store(cpu, 1)
+    narrow = replace(cpu, name="Paper i3", native_vector_bytes=32)
+    assert used(device=replace(cpu, name="Paper Xeon")) == tuned(1)
+    assert used(device=narrow) == TILED.default_config(N1024, narrow)
+
+
 def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
     entry = entry_of(GPU, "gemm", "tiled", VERSION, N1024, tuned(0), 1.0)
     ship(entry, structs.replace(entry, version=0, sizes={**entry.sizes, "m": 4096}))
