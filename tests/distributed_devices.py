@@ -8,7 +8,7 @@ import numpy as np
 from distributed_arrays import GRIDS
 
 import opencl_lab as ol
-from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_of, slab
+from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_of, node, slab
 from opencl_lab.distributed import fft as dist_fft
 from opencl_lab.distributed import gemm as multiply
 from opencl_lab.distributed.node import node_of
@@ -19,7 +19,7 @@ SHAPES = [(12, 35), (0, 4), (3, 1)]
 
 
 @contextmanager
-def own_memory(comm):
+def own_memory(comm, pinned=True):
     """Let the device seem to have its own memory; yield it. Ranks with a window must use it."""
     device, down, used = device_of(comm), Pinned.down, []
     session = session_of(device.queue())
@@ -29,7 +29,7 @@ def own_memory(comm):
         yield session.device
     finally:
         session.device, Pinned.down = before, down
-    assert bool(used) == (node_of(comm) is not None)
+    assert not pinned or bool(used) == (node_of(comm) is not None)
 
 
 def there(x, device):
@@ -73,3 +73,22 @@ def check_products_and_transforms_stay_on_devices(comm, rng):
             assert made.on_device and np.allclose(made.gather(), a @ b, atol=1e-4)
         made = dist_fft.fft2(there(DistArray.from_global(x), device))
         assert made.on_device and np.allclose(made.gather(), np.fft.fft2(x), atol=1e-3)
+
+
+def check_where_memory_is_not_pinned_the_host_copies(comm, rng):
+    a, b = (rng.integers(-9, 9, (24, 24)).astype("f4") for _ in range(2))
+    part, pinned = comm.Dup(), node.pinned_or_none
+    node.pinned_or_none = lambda *given: None
+    try:
+        for cuts in itertools.product((slab(0), slab(1)), repeat=2):
+            given = [
+                DistArray.from_global(x, cut, part) for x, cut in zip((a, b), cuts, strict=True)
+            ]
+            for sides in ((True, False), (False, True)):
+                with own_memory(comm, pinned=False) as device:
+                    both = zip(given, sides, strict=True)
+                    placed = [there(x, device) if moved else x for x, moved in both]
+                    assert np.array_equal(multiply(*placed).gather(), a @ b)
+    finally:
+        node.pinned_or_none = pinned
+        part.Free()
