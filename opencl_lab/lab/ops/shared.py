@@ -50,6 +50,10 @@ def in_c(
     )
 
 
+UNSUPPORTED = "not implemented", "support"
+"""Words of PyTorch's errors for types that a function does not take."""
+
+
 def in_torch(
     call: Call, *names: str, cost: Callable[[Any], int] | None = None, no_nan: str = ""
 ) -> HostReference:
@@ -65,7 +69,10 @@ def in_torch(
         try:
             result = call(problem, torch, {n: torch.from_numpy(a) for n, a in inputs.items()})
         except (RuntimeError, TypeError) as error:
-            reason = f"PyTorch does not support {problem.dtype} here: {str(error).splitlines()[0]}"
+            said = str(error)
+            if isinstance(error, RuntimeError) and not any(word in said for word in UNSUPPORTED):
+                raise  # such as one of memory
+            reason = f"PyTorch does not support {problem.dtype} here: {said.splitlines()[0]}"
             raise ReferenceUnavailable(reason) from error
         return {name: np.asarray(array) for name, array in named(names, result).items()}
 
