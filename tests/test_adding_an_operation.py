@@ -55,6 +55,13 @@ def test_strides_out_and_device_arrays(example, queue):
         example.transpose(a[0])
 
 
+def test_its_trials_are_right(example, device, rng):
+    (trials,) = example.TRIALS
+    for trial in (*trials.trials, *trials.drawn(device, 3)):
+        call, arrays, expected = trial.task(rng)
+        assert not trial.error((call(*arrays, algorithm="plain"),), expected), trial.title
+
+
 @pytest.mark.full
 def test_the_tuner_takes_it(example):
     result = ol.tune(example.TRANSPOSE, algorithm="plain", budget=3, time_limit=20, size=200)

@@ -85,6 +85,7 @@ def test_a_compiler_in_the_folder_is_asked(ocloc):
     with pytest.raises(BuildError, match="does not compile for skl") as caught:
         compile_for(TARGETS["skl"], "wrong")
     assert "undeclared identifier 'wrong'" in caught.value.log
+    assert caught.value.sentence.endswith("skl: " + caught.value.log)
 
 
 def test_a_missing_compiler_is_said_with_what_to_install(monkeypatch, tmp_path):

@@ -74,7 +74,7 @@ def test_the_page_counts_what_spills_and_what_fails(tmp_path, monkeypatch, capsy
         offline.Program("d", "wrong", (), ["sort radix n=2"]),
     ]
     for name in ("pvc", "skl", "skl"):  # a row replaces that of an earlier run
-        offline.keep(offline.row_of("intel-xe", TARGETS[name], given))
+        offline.keep(offline.row_of(TARGETS[name], given))
     assert "d (sort radix n=2) fails:\n1:1:45: error" in capsys.readouterr().out
     found = page.read()
     assert "`libigc1` 1.0." in page.said(found) and "libz3" not in page.said(found)
@@ -99,7 +99,7 @@ def test_programs_compile_for_each_number_of_items(target, width):
     if reason := missing(target):
         pytest.skip(reason)
     asked = f"__kernel __attribute__((intel_reqd_sub_group_size({width})))"
-    for program in offline.programs("intel-xe", share=True):
+    for program in offline.programs("intel-xe", share=True):  # which ask for no number
         asking = re.sub(r"\b__kernel\b", asked, program.source)
         free = compile_for(target, program.source, program.options)
         bound = compile_for(target, asking, program.options)

@@ -31,9 +31,8 @@ from unittest import mock
 
 import numpy as np
 import page_offline
-from rendered_kernels import problems
+from rendered_kernels import DEVICES, problems
 
-import opencl_lab as ol
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError, InvalidConfig, InvalidProblem
 from opencl_lab.core.plan import check_plan
@@ -52,12 +51,6 @@ from opencl_lab.ops.selftest import all_trials
 from opencl_lab.ops.solver import Problem, Solver
 from opencl_lab.runtime.programs import FLAGS
 
-TARGETS_OF = {
-    "amd-gcn": ("gfx900", "gfx90a"),
-    "amd-rdna": ("gfx1030",),
-    "intel-xe": ("skl", "tgllp", "dg2-g10"),
-    "intel-hpc": ("pvc",),
-}
 TOGETHER = 2
 """Compilers that run at a time."""
 DRAWN = 4
@@ -109,7 +102,7 @@ def programs(pretend: str, wanted: str = "", share: bool = False) -> list[Progra
 
     A share has one of each template, of those that are planned most often.
     """
-    device = pretended(ol.select_device("cpu"), LIMITS[pretend])
+    device = pretended(DEVICES["pocl"], LIMITS[pretend])  # the same on every machine
     device = replace(device, handle=None, serial_side=None)  # nor is it tested
     found: dict[Any, Program] = {}
     for solver, said, problem in (*problems(), *(() if share else tried(device))):
@@ -146,7 +139,7 @@ def compiled(given: list[Program], target: Target) -> Iterator[tuple[Program, An
         yield from zip(given, pool.map(one, given), strict=True)
 
 
-def row_of(pretend: str, target: Target, given: list[Program]) -> dict[str, Any]:
+def row_of(target: Target, given: list[Program]) -> dict[str, Any]:
     """Compile programs for a target, print those that spill, and return what the page says."""
     kernels: list[Compiled] = []
     counts: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
@@ -165,7 +158,7 @@ def row_of(pretend: str, target: Target, given: list[Program]) -> dict[str, Any]
     waves = [kernel.waves for kernel in kernels] or [0]
     return {
         "target": target.name,
-        "pretend": pretend,
+        "pretend": target.pretended,
         "programs": len(given),
         "failures": failures,
         "kernels": len(kernels),
@@ -214,11 +207,11 @@ def main() -> int:
         return 0
     os.environ["OCLAB_DEVICE"] = "cpu"
     failures = 0
-    for pretend, names in TARGETS_OF.items():
-        there = [target for target in targets if target.name in names]
-        planned = programs(pretend, given.plans, given.share) if there else []
+    for pretend in dict.fromkeys(target.pretended for target in targets):
+        there = [target for target in targets if target.pretended == pretend]
+        planned = programs(pretend, given.plans, given.share)
         for target in there:
-            row = row_of(pretend, target, planned)
+            row = row_of(target, planned)
             print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
             failures += row["failures"]
             if not (given.plans or given.share):

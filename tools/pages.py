@@ -39,6 +39,7 @@ from page_plots import pictures, styles_of
 
 from opencl_lab.core.wording import plain
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.registry import operations
 from opencl_lab.lab.studies.outcome import StudyOutcome
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -324,6 +325,9 @@ SCALING = {
 # ------------------------------------------------------------------------------- runtimes
 
 
+FOR_GPUS = ", for GPUs"
+
+
 def runtimes(known: Mapping[str, Any]) -> str:
     """Return the results of `runtime_matrix`: a row for each runtime, a cell for each algorithm."""
     rows, shares = [], defaultdict(list)
@@ -331,7 +335,8 @@ def runtimes(known: Mapping[str, Any]) -> str:
     wrong = []
     for name, result in known.items():
         failed = 0
-        for cell in result["cells"]:
+        kept = list(cells_today(result["cells"]))
+        for cell in kept:
             place = cell["operation"], cell["algorithm"]
             cells[(*place, name)] = cell
             for why, cases in cell["failed"].items():
@@ -344,7 +349,7 @@ def runtimes(known: Mapping[str, Any]) -> str:
         said += f"; {result['note']}" if result["note"] else ""
         told = (result["processor"], f"{result['cores']} cores", result["date"])
         version = re.split(r"  |, ", result["platform_version"])[0] + f", {result['driver']}"
-        passed = sum(cell["passed"] for cell in result["cells"])
+        passed = sum(cell["passed"] for cell in kept)
         where = ", ".join(filter(None, told))
         rows.append([f"`{name}`", result["title"], version, where, f"{passed + failed}", said])
         if result["share"]:
@@ -362,6 +367,24 @@ def runtimes(known: Mapping[str, Any]) -> str:
     parts += [table(head, rows, 2, links=False), "## What is wrong", "\n".join(wrong) or "Nothing."]
     limits = [f"- {reason}: {', '.join(names)}" for reason, names in sorted(reasons.items())]
     return "\n\n".join([*parts, "## What is not supported, and why", "\n".join(limits)])
+
+
+def cells_today(cells: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the cells of algorithms that there still are, by their names of today.
+
+    One that had a form of its own for GPUs may have that form alone.
+    """
+    places = {(cell["operation"], cell["algorithm"]) for cell in cells}
+    for cell in cells:
+        operation, name = cell["operation"], cell["algorithm"].removesuffix(FOR_GPUS)
+        known = operations().get(operation)
+        if known is None or name not in [algorithm.name for algorithm in known.algorithms]:
+            continue
+        named = known.algorithm(name)
+        if named.on("cpu") is not named.on("gpu"):
+            yield cell
+        elif cell["algorithm"] != name or (operation, name + FOR_GPUS) not in places:
+            yield {**cell, "algorithm": name}
 
 
 def matrix_cell(cell: Mapping[str, Any] | None) -> str:

@@ -168,7 +168,7 @@ def problems() -> Iterator[tuple[Solver[Any], str, Problem]]:
     """Yield what solves a problem, the problem's options as text, and the problem."""
     for operation in operations().values():
         small = [case.options for case in ROWS[operation.name] if not (case.arrays or case.record)]
-        for options in (*small, *LARGE[operation.name]):
+        for options in (*small, *LARGE.get(operation.name, ())):
             yield operation.solver, _said(options), operation.problem(**options)
     for options in GATHERED:
         yield GATHER, _said(options), GatherProblem(**options)

@@ -10,6 +10,7 @@ operation, in all that the command line can do:
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from opencl_lab.lab.operation import UNLIKE, Difference, Operation, Option
 from opencl_lab.lab.reference.descriptor import CReference, HostReference
 from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.solver import Algorithm, Problem, Solver
+from opencl_lab.ops.trial import Task, Trial, Trials
 from opencl_lab.runtime.arrays import as_array, assign, contiguous, direct_target
 from opencl_lab.runtime.replay import replayed
 
@@ -171,7 +173,28 @@ def transpose(call, a, *, algorithm="auto", config=None, out=None, queue=None, d
     return out
 
 
-# calls.py
+# trials.py
+def transposed(dtype, rows, columns, rng):
+    """Return a call and its right result."""
+    a = (100 * rng.standard_normal((rows, columns))).astype(dtype)
+    return Task(transpose, (a,), (np.ascontiguousarray(a.T),))
+
+
+def trial(dtype, rows, columns):
+    """Return a trial whose result must be exact."""
+    task = partial(transposed, dtype, rows, columns)
+    return Trial(f"{rows} x {columns} numbers of {dtype}", task, dtype, exact=True)
+
+
+def draw(d):
+    """Return a random trial."""
+    return trial(d.dtype(DTYPES), d.size(300), d.size(300))
+
+
+TRIALS = (Trials(SOLVER, (trial("float32", 211, 283),), (TransposeProblem(),), draw=draw),)
+
+
+# references.py
 def ours(problem, arrays, algorithm):
     """Return our call."""
     return OurCall(transpose, (arrays["a"],), {"algorithm": algorithm})
@@ -182,12 +205,12 @@ def theirs(problem, module, arrays):
     return module.ascontiguousarray(arrays["a"].T)
 
 
-# operation.py
 def numpy_transpose(problem, inputs, threads):
     """Transpose a matrix by NumPy."""
     return {"transposed": np.ascontiguousarray(inputs["a"].T)}
 
 
+# operation.py
 class Transpose(Operation[TransposeProblem]):
     """What the command line, comparisons and the tuner need."""
 

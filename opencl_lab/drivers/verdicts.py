@@ -32,7 +32,7 @@ class Verdict(Struct, frozen=True):
     """``ok``; ``no`` if the device need not have it, and has not; ``limited`` if less works than is
     claimed; ``broken`` if it fails; ``unknown`` if it could not be tried."""
     detail: str = ""  # what was seen, in words
-    value: Any = None  # a capability, a peak, costs, the number of trials
+    value: Any = None  # a capability, a peak, the number of trials
     seconds: float = 0.0
     digest: str = ""  # of the templates of its kernels
     full: bool = False  # whether all trials ran, or the few of a first use

@@ -33,7 +33,7 @@ VARIABLE = "OCLAB_OFFLINE"
 LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
 SYSTEM = Path("/", LIBRARIES)
 COMPILERS = {
-    "AMD": ("Clang", (*(f"clang-{number}" for number in range(22, 13, -1)), "clang")),
+    "AMD": ("Clang", (*(f"clang-{number}" for number in range(22, 14, -1)), "clang")),
     "Intel": ("ocloc", ("ocloc",)),
 }
 """What a maker's compiler is called, and its programs, the best first: AMD's libraries need a Clang
@@ -65,6 +65,8 @@ class Target:
         A wave or a thread gets a multiple of so many registers.
     waves : int
         The most waves of a SIMD unit, or threads of an execution unit.
+    pretended : str
+        The pretended GPU within whose limits its programs are planned.
     """
 
     name: str
@@ -73,18 +75,19 @@ class Target:
     registers: int
     granule: int
     waves: int
+    pretended: str
 
 
 TARGETS = {
     target.name: target
     for target in (
-        Target("gfx900", "AMD", "Radeon RX Vega", 256, 4, 10),
-        Target("gfx90a", "AMD", "Instinct MI200", 512, 8, 8),
-        Target("gfx1030", "AMD", "Radeon RX 6800", 1024, 16, 16),
-        Target("skl", "Intel", "HD Graphics 530", 896, 128, 7),
-        Target("tgllp", "Intel", "Iris Xe", 896, 128, 7),
-        Target("dg2-g10", "Intel", "Arc A770", 1024, 128, 8),
-        Target("pvc", "Intel", "Data Center GPU Max", 1024, 128, 8),
+        Target("gfx900", "AMD", "Radeon RX Vega", 256, 4, 10, "amd-gcn"),
+        Target("gfx90a", "AMD", "Instinct MI200", 512, 8, 8, "amd-gcn"),
+        Target("gfx1030", "AMD", "Radeon RX 6800", 1024, 16, 16, "amd-rdna"),
+        Target("skl", "Intel", "HD Graphics 530", 896, 128, 7, "intel-xe"),
+        Target("tgllp", "Intel", "Iris Xe", 896, 128, 7, "intel-xe"),
+        Target("dg2-g10", "Intel", "Arc A770", 1024, 128, 8, "intel-xe"),
+        Target("pvc", "Intel", "Data Center GPU Max", 1024, 128, 8, "intel-hpc"),
     )
 }
 """Registers and waves as LLVM's backend for AMD (`AMDGPUBaseInfo.cpp`) and Intel's oneAPI GPU
@@ -234,7 +237,9 @@ def compile_for(
             raise ReferenceUnavailable(_missing(target, "AMD's device libraries"))
         binaries = [*Path(work).glob("*.o"), *Path(work).glob("*.bin")]
         if done.returncode or not binaries:  # `ocloc` may fail without a status
-            raise BuildError(f"the program does not compile for {target.name}", log=said)
+            why = f"the program does not compile for {target.name}"
+            first = BuildError(why, log=said).first_error
+            raise BuildError(why + first, log=said, source=source, options=tuple(options))
         binary = binaries[0].read_bytes()
     return reported(target, binary, said)
 
@@ -265,7 +270,7 @@ def spilling(target: Target, plan: Plan, seconds: float = TIME_LIMIT) -> str | N
         try:
             kernels = compile_for(target, source, (*options, *FLAGS), seconds)
         except BuildError as error:
-            return str(error)
+            return error.sentence
         for kernel in kernels:
             if kernel.spilled:
                 return f"{kernel.kernel} spills {kernel.spilled} registers on {target.name}"

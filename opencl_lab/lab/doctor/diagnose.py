@@ -50,7 +50,7 @@ class Finding:
     title: str
     verdict: str  # a word; see `Verdict`
     detail: str
-    value: bool | int | float | dict[str, Any] | None = None  # a capability, a peak, costs
+    value: bool | int | float | None = None  # a capability, or a peak
     advice: str = ""
     seconds: float = 0.0
 
