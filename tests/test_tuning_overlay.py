@@ -93,6 +93,7 @@ WRITER = """
 import sys
 from msgspec.structs import replace
 from opencl_lab.core.space import Config
+from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import parse
 with open(sys.argv[1]) as file:
     first = parse(file.read())[0]
