@@ -162,7 +162,10 @@ def test_the_tuner_refuses_what_no_compiler_is_for(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("target", HERE, ids=lambda target: target.name)
 def test_the_compilers_say_what_a_kernel_takes(target):
-    (found,) = compile_for(target, SOURCE, ("-cl-kernel-arg-info", "-w"))
+    try:
+        (found,) = compile_for(target, SOURCE, ("-cl-kernel-arg-info", "-w"))
+    except ReferenceUnavailable as error:  # a Clang without AMD's libraries
+        pytest.skip(str(error))
     assert (found.kernel, found.local_bytes, found.spilled) == ("f", 256, 0)
     assert 1 <= found.registers <= 128 and found.width in (8, 16, 32, 64)
     with pytest.raises(BuildError) as caught:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from opencl_lab.core.device import Device
 from opencl_lab.lab.engine.stored import Result, Results, read_results
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.registry import operations
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import PartResult
 from opencl_lab.lab.studies.outcome import StudyOutcome
@@ -256,3 +257,36 @@ def few(items: Sequence[Any]) -> list[Any]:
     """Return as many as a table may have, evenly from the first to the last."""
     count = min(len(items), MOST_ROWS)
     return [items[round(at * (len(items) - 1) / max(count - 1, 1))] for at in range(count)]
+
+
+FOR_GPUS = ", for GPUs"
+"""What the name of an algorithm ends in that has a form of its own for GPUs, and ran there."""
+
+
+def cells_today(cells: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the cells of algorithms that there still are, by their names of today.
+
+    One that had a form of its own for GPUs may have that form alone.
+    """
+    places = {(cell["operation"], cell["algorithm"]) for cell in cells}
+    for cell in cells:
+        operation, name = cell["operation"], cell["algorithm"].removesuffix(FOR_GPUS)
+        known = operations().get(operation)
+        if known is None or name not in [algorithm.name for algorithm in known.algorithms]:
+            continue
+        named = known.algorithm(name)
+        if named.on("cpu") is not named.on("gpu"):
+            yield cell
+        elif cell["algorithm"] != name or (operation, name + FOR_GPUS) not in places:
+            yield {**cell, "algorithm": name}
+
+
+def matrix_cell(cell: Mapping[str, Any] | None) -> str:
+    """Return what came out of an algorithm on a runtime."""
+    if cell is None:
+        return ""
+    limited, failed = sum(cell["limited"].values()), sum(map(len, cell["failed"].values()))
+    if failed:
+        return f"**{failed} wrong** of {failed + cell['passed']}"
+    more = f" + {limited}" if limited else ""
+    return f"{cell['passed']}{more}" if cell["passed"] else "-"

@@ -32,14 +32,15 @@ from page_data import (
     DeviceRun,
     PageData,
     best_other,
+    cells_today,
     few,
+    matrix_cell,
     read_data,
 )
 from page_plots import pictures, styles_of
 
 from opencl_lab.core.wording import plain
 from opencl_lab.lab.measuring.samples import Times
-from opencl_lab.lab.registry import operations
 from opencl_lab.lab.studies.outcome import StudyOutcome
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -325,9 +326,6 @@ SCALING = {
 # ------------------------------------------------------------------------------- runtimes
 
 
-FOR_GPUS = ", for GPUs"
-
-
 def runtimes(known: Mapping[str, Any]) -> str:
     """Return the results of `runtime_matrix`: a row for each runtime, a cell for each algorithm."""
     rows, shares = [], defaultdict(list)
@@ -367,35 +365,6 @@ def runtimes(known: Mapping[str, Any]) -> str:
     parts += [table(head, rows, 2, links=False), "## What is wrong", "\n".join(wrong) or "Nothing."]
     limits = [f"- {reason}: {', '.join(names)}" for reason, names in sorted(reasons.items())]
     return "\n\n".join([*parts, "## What is not supported, and why", "\n".join(limits)])
-
-
-def cells_today(cells: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the cells of algorithms that there still are, by their names of today.
-
-    One that had a form of its own for GPUs may have that form alone.
-    """
-    places = {(cell["operation"], cell["algorithm"]) for cell in cells}
-    for cell in cells:
-        operation, name = cell["operation"], cell["algorithm"].removesuffix(FOR_GPUS)
-        known = operations().get(operation)
-        if known is None or name not in [algorithm.name for algorithm in known.algorithms]:
-            continue
-        named = known.algorithm(name)
-        if named.on("cpu") is not named.on("gpu"):
-            yield cell
-        elif cell["algorithm"] != name or (operation, name + FOR_GPUS) not in places:
-            yield {**cell, "algorithm": name}
-
-
-def matrix_cell(cell: Mapping[str, Any] | None) -> str:
-    """Return what came out of an algorithm on a runtime."""
-    if cell is None:
-        return ""
-    limited, failed = sum(cell["limited"].values()), sum(map(len, cell["failed"].values()))
-    if failed:
-        return f"**{failed} wrong** of {failed + cell['passed']}"
-    more = f" + {limited}" if limited else ""
-    return f"{cell['passed']}{more}" if cell["passed"] else "-"
 
 
 def made(docs: Path = DOCS) -> Iterator[tuple[Path, str]]:
