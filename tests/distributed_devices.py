@@ -8,7 +8,7 @@ import numpy as np
 from distributed_arrays import GRIDS
 
 import opencl_lab as ol
-from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_of, node, slab
+from opencl_lab.distributed import DistArray, block_cyclic, blocks, conv2d, device_of, node, slab
 from opencl_lab.distributed import fft as dist_fft
 from opencl_lab.distributed import gemm as multiply
 from opencl_lab.distributed.node import node_of
@@ -75,6 +75,21 @@ def check_products_and_transforms_stay_on_devices(comm, rng):
             assert made.on_device and np.allclose(made.gather(), a @ b, atol=1e-4)
         made = dist_fft.fft2(there(DistArray.from_global(x), device))
         assert made.on_device and np.allclose(made.gather(), np.fft.fft2(x), atol=1e-3)
+
+
+def check_borders_of_images_stay_on_devices(comm, rng):
+    lengths = [7, 1, 5, 3, 6, 2, 4][: comm.size]
+    lengths[-1] += 28 - sum(lengths)
+    w = rng.random((5, 3)).astype("f4")
+    with own_memory(comm) as device:
+        for axis, boundary in itertools.product((0, 1), ("constant", "reflect", "wrap")):
+            x = rng.random((28, 9) if axis == 0 else (2, 28, 9)).astype("f4")
+            made = there(DistArray.from_global(x, slab(axis, lengths)), device)
+            result = conv2d(made, w, boundary=boundary)
+            assert result.on_device
+            assert np.array_equal(
+                result.gather(), ol.conv2d(x, w, boundary=boundary, device=device)
+            )
 
 
 def check_where_memory_is_not_pinned_the_host_copies(comm, rng):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array, new_array
+from opencl_lab.distributed.device_exchange import Move, moved
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.layout import Run, Slab, slab
 from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, private, same, world
@@ -220,56 +221,107 @@ def _filter_part(image: DistArray, axis: int, parts: Sequence[_Part], apply: Any
             found = apply(rows)[_at(axis, begin - first, end - first)]
             assign(result[_at(axis, begin - least, end - least)], found, call)
 
-    rows, halo, requests = _exchange(image, axis, parts, call)
-    begin, end = mine.inside
-    if begin < end:  # what it writes beside the inside is overwritten: less work than a copy
-        under = mine.under(begin, end) - mine.has[0]
-        fill(begin, end, local[_at(axis, int(under[0]), int(under[-1]) + 1)], only=False)
-    with phases.communication(image.comm):
-        mpi().Request.Waitall(requests)
+    def inside() -> None:
+        begin, end = mine.inside
+        if begin < end:  # what it writes beside the inside is overwritten: less work than a copy
+            under = mine.under(begin, end) - mine.has[0]
+            fill(begin, end, local[_at(axis, int(under[0]), int(under[-1]) + 1)], only=False)
+
+    halo = _device_halo(image, axis, parts, inside) if image.on_device else None
+    if halo is None:
+        halo, requests = _exchange(image, axis, parts, call)
+        inside()
+        with phases.communication(image.comm):
+            mpi().Request.Waitall(requests)
+        halo = np.moveaxis(halo, 0, axis)
+        if image.on_device:
+            halo = to_device(np.ascontiguousarray(halo), queue=local.queue)
+    rows = mine.halo
     for begin, end in mine.edges:
-        found = halo[np.searchsorted(rows, mine.under(begin, end))]
-        strip = np.ascontiguousarray(np.moveaxis(found, 0, axis))
-        there = to_device(strip, queue=local.queue) if image.on_device else strip
-        fill(begin, end, there, only=True)
+        places = np.searchsorted(rows, mine.under(begin, end))
+        fill(begin, end, _rows_of(halo, axis, places, call), only=True)
     return result
+
+
+def _device_halo(
+    image: DistArray, axis: int, parts: Sequence[_Part], meanwhile: Callable[[], None]
+) -> AnyArray | None:
+    """Return the rows that the edges need, from device to device; None if they cannot go so."""
+    shape = list(image.local.shape)
+
+    def run(rows: Array, begin: int) -> tuple[slice, ...]:
+        low = int(rows[0]) - begin
+        where = [slice(0, n) for n in shape]
+        where[axis] = slice(low, low + len(rows))
+        return tuple(where)
+
+    def moves() -> list[Move]:
+        found = []
+        for target, wanted in enumerate(part.halo for part in parts):
+            for source, (low, high) in enumerate(part.has for part in parts):
+                for rows in _runs(wanted[(low <= wanted) & (wanted < high)]):
+                    first = int(rows[0])
+                    put = run(rows, first - int(np.searchsorted(wanted, first)))
+                    found.append(Move(source, target, run(rows, low), put))
+        return found
+
+    count = len(parts[image.comm.rank].halo)
+    whole = (*shape[:axis], count, *shape[axis + 1 :])
+    return moved(image.comm, image.local, whole, moves, meanwhile)
+
+
+def _runs(rows: Array) -> list[Array]:
+    """Cut indices into runs of consecutive ones."""
+    cuts = np.flatnonzero(np.diff(rows) != 1) + 1
+    return [run for run in np.split(rows, cuts) if len(run)]
 
 
 def _exchange(
     image: DistArray, axis: int, parts: Sequence[_Part], call: Call
-) -> tuple[Array, Array, list[Any]]:
-    """Return which rows the edges need, the rows themselves, and the requests that bring them."""
+) -> tuple[Array, list[Any]]:
+    """Return the rows that the edges need, as the leading axis, and the requests for them."""
     comm, local, me = private(image.comm), image.local, image.comm.rank
     wanted = [part.halo for part in parts]
     halo = np.empty((len(wanted[me]), *local.shape[:axis], *local.shape[axis + 1 :]), local.dtype)
     row = mpi().BYTE.Create_contiguous(halo.itemsize * math.prod(halo.shape[1:])).Commit()
     requests, (low, high) = [], parts[me].has
+
+    def leading(rows: Array) -> Array:
+        found = to_host(_rows_of(local, axis, rows - low, call))
+        return np.ascontiguousarray(np.moveaxis(found, axis, 0))
+
     for other, part in enumerate(parts):
         begin, end = np.searchsorted(wanted[me], part.has)
         if begin == end:
             continue
         if other == me:
-            halo[begin:end] = _rows_of(local, axis, wanted[me][begin:end] - low, call)
+            halo[begin:end] = leading(wanted[me][begin:end])
         else:
             requests.append(comm.Irecv([halo[begin:end], end - begin, row], other, TAG))
     for other, theirs in enumerate(wanted):
-        sent = theirs[(theirs >= low) & (theirs < high)] - low
+        sent = theirs[(theirs >= low) & (theirs < high)]
         if len(sent) and other != me:
-            rows = _rows_of(local, axis, sent, call)
-            requests.append(comm.Isend([rows, len(sent), row], other, TAG))
+            requests.append(comm.Isend([leading(sent), len(sent), row], other, TAG))
     row.Free()  # when the messages have arrived
-    return wanted[me], halo, requests
+    return halo, requests
 
 
-def _rows_of(local: AnyArray, axis: int, rows: Array, call: Call) -> Array:
-    """Copy some rows to the host, ascending ones; they are the leading axis there."""
-    if is_device_array(local):
-        runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
-        parts = [local[_at(axis, int(run[0]), int(run[-1]) + 1)] for run in runs]
-        found = np.concatenate([to_host(part) for part in parts], axis)
-    else:
-        found = local.take(rows, axis)
-    return np.ascontiguousarray(np.moveaxis(found, axis, 0))
+def _rows_of(array: AnyArray, axis: int, rows: Array, call: Call) -> AnyArray:
+    """Return some rows along an axis; consecutive ones are not copied."""
+    runs = [_at(axis, int(run[0]), int(run[-1]) + 1) for run in _runs(rows)]
+    if len(runs) == 1:
+        return array[runs[0]]
+    if not is_device_array(array):
+        return array.take(rows, axis)
+    made = empty(
+        array, (*array.shape[:axis], len(rows), *array.shape[axis + 1 :]), array.dtype, call
+    )
+    begin = 0
+    for run in runs:
+        end = begin + run[axis].stop - run[axis].start
+        assign(made[_at(axis, begin, end)], array[run], call)
+        begin = end
+    return made
 
 
 def _at(axis: int, begin: int, end: int) -> tuple[slice, ...]:

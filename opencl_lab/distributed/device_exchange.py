@@ -13,7 +13,8 @@ are apart in a part are packed and unpacked on the devices.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from opencl_lab.distributed.exchange import Placement
@@ -25,6 +26,24 @@ from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.pinned import Pair
 from opencl_lab.runtime.session import session_of
 
+Place = tuple[slice, ...]
+"""Where elements are in a part: a slice with both ends along each axis."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """Elements that go from the part of one rank to that of another one, or to all."""
+
+    source: int
+    target: int | None  # None: all ranks, at the same place
+    taken: Place
+    put: Place
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of these elements."""
+        return tuple(run.stop - run.start for run in self.taken)
+
 
 def on_devices(
     comm: Any,
@@ -35,49 +54,63 @@ def on_devices(
 ) -> AnyArray | None:
     """Return this rank's part of the layout `after` on its device, from that of `before`.
 
+    None on all ranks where `moved` returns None, or if some part has elements of cyclic blocks.
+    """
+    if not _is_simple(comm, before, after):
+        return None
+    shape, moves = after.local_shape(comm.rank), _moves(comm, before, after)
+    return moved(comm, local, shape, moves, meanwhile)
+
+
+def moved(
+    comm: Any,
+    local: AnyArray,
+    shape: Shape,
+    moves: Callable[[], Sequence[Move]],
+    meanwhile: Callable[[], object] = lambda: None,
+) -> AnyArray | None:
+    """Return an array of this shape on this rank's device, to which all ranks move elements.
+
     None on all ranks, if they do not share memory, or some part is not on a device with memory of
-    its own, or has elements of cyclic blocks. Work that `meanwhile` enqueues on the queue of the
-    array runs at the same time.
+    its own. `moves` returns the moves of all ranks, the same on all. Work that `meanwhile` enqueues
+    on the queue of the array runs at the same time.
     """
     node = node_of(comm)
     if node is None:
         return None
     own = is_device_array(local) and not session_of(local.queue).device.unified_memory
-    if not comm.allreduce(own and _is_simple(comm, before, after), op=mpi().LAND):
+    if not comm.allreduce(own, op=mpi().LAND):
         return None
-    ranks, me = range(comm.size), comm.rank
-    together = isinstance(after, Gathered) and after.root is None
+    me = comm.rank
     with phases.communication(comm):
-        # What all get lies in the window once.
-        pairs = [(i, j) for i in ranks for j in ([i] if together else ranks) if together or i != j]
-        shapes = [_size(before.runs(i), after.runs(j)) for i, j in pairs]
-        parts = node.parts(shapes, local.dtype)
+        every = moves()
+        sent = [move for move in every if move.source != move.target]
+        parts = node.parts([move.shape for move in sent], local.dtype)
         if parts is None:
             return None
         pinned = node.pinned(local.queue)
         if not comm.allreduce(pinned is not None, op=mpi().LAND) or pinned is None:
             node.give_back()
             return None
-        blocks = dict(zip(pairs, parts, strict=True))
         call = Call(local.queue)
-        result = call.new_array(after.local_shape(me), local.dtype, local.allocator)
+        result = call.new_array(shape, local.dtype, local.allocator)
         down, up, aside = list[Pair](), list[Pair](), list[tuple[AnyArray, AnyArray]]()
-        for (i, j), block in blocks.items():
+        for move, block in zip(sent, parts, strict=True):
             if not block.size:
                 continue
-            if i == me:
-                view = local[_place(before.runs(me), after.runs(j))]
+            if move.source == me:
+                view = local[move.taken]
                 down.append((view if _is_dense(view) else copied(view, call), block))
-            elif together or j == me:
-                view = result[_place(after.runs(me), before.runs(i))]
+            elif move.target in (me, None):
+                view = result[move.put]
                 dense = view
                 if not _is_dense(view):
                     dense = call.new_array(view.shape, view.dtype, None)
                     aside.append((view, dense))
                 up.append((dense, block))
-        if math.prod(_size(before.runs(me), after.runs(me))):
-            here = local[_place(before.runs(me), after.runs(me))]
-            assign(result[_place(after.runs(me), before.runs(me))], here, call)
+        for move in every:
+            if move.source == me and move.target in (me, None) and math.prod(move.shape):
+                assign(result[move.put], local[move.taken], call)
         pinned.mark(local.queue)
     meanwhile()
     local.queue.flush()  # else some drivers start it when the next command comes
@@ -100,17 +133,31 @@ def _is_simple(comm: Any, *layouts: Placement) -> bool:
     )
 
 
-def _size(one: list[list[Run]], other: list[list[Run]]) -> Shape:
-    """Return the shape of what two parts have in common."""
-    axes = [common(a, b) for a, b in zip(one, other, strict=True)]
-    return tuple(sum(end - begin for begin, end in runs) for runs in axes)
+def _moves(comm: Any, before: Placement, after: Placement) -> Callable[[], list[Move]]:
+    """Return what gives all moves between two layouts; what all get is moved once."""
+    together = isinstance(after, Gathered) and after.root is None
+
+    def found() -> list[Move]:
+        made, ranks = list[Move](), range(comm.size)
+        for source in ranks:
+            for target in [None] if together else ranks:
+                one, other = before.runs(source), after.runs(target or 0)
+                taken, put = _place(one, other), _place(other, one)
+                if taken and put:
+                    made.append(Move(source, target, taken, put))
+        return made
+
+    return found
 
 
-def _place(part: list[list[Run]], other: list[list[Run]]) -> tuple[slice, ...]:
-    """Return where the elements that another part has, too, are in a part."""
+def _place(part: list[list[Run]], other: list[list[Run]]) -> Place | None:
+    """Return where the elements that another part has, too, are in a part; None without any."""
     found = []
     for own, theirs in zip(part, other, strict=True):
-        ((begin, end),) = common(own, theirs)
+        shared = common(own, theirs)
+        if not shared:
+            return None
+        ((begin, end),) = shared
         found.append(slice(begin - own[0][0], end - own[0][0]))
     return tuple(found)
 
