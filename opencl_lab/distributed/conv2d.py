@@ -21,6 +21,8 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,7 @@ from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array, new_array
 from opencl_lab.distributed.device_exchange import Move, moved
 from opencl_lab.distributed.devices import device_of
-from opencl_lab.distributed.layout import Run, Slab, slab
+from opencl_lab.distributed.layout import Run, Shape, Slab, slab
 from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, private, same, world
 from opencl_lab.ops.conv2d.arguments import bind, result_shape
 from opencl_lab.ops.conv2d.functions import conv2d as filtered
@@ -39,6 +41,7 @@ from opencl_lab.ops.conv2d.problem import Boundary, Conv2dProblem, Mode
 from opencl_lab.runtime.arrays import AnyArray, assign, empty, is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.exchange import to_device, to_host
+from opencl_lab.runtime.results import borrowed
 
 TAG = 2
 """Of the messages with halo rows."""
@@ -124,11 +127,8 @@ def conv2d(
         return image.like(part, distribution=even, global_shape=shape)
     if cut != axis:
         image = image.redistribute(even)
-    has = image.layout.splits[axis].bounds
-    parts = [
-        _Part(problem, (has[rank], has[rank + 1]), (bounds[rank], bounds[rank + 1]))
-        for rank in range(comm.size)
-    ]
+    cuts = zip(pairwise(image.layout.splits[axis].bounds), pairwise(bounds), strict=True)
+    parts = tuple(_Part(problem, has, makes) for has, makes in cuts)
     result = _filter_part(image, axis, parts, apply)
     return image.like(result, distribution=even, global_shape=shape)
 
@@ -161,11 +161,23 @@ class _Part:
 
     @property
     def inside(self) -> Run:
-        """The results whose windows lie in the rows that the rank has."""
+        """The results that the rows of the rank are enough for."""
         above, taps = self.problem.offset[0], self.problem.filter_height
-        begin = max(self.makes[0], self.has[0] - above)
-        end = min(self.makes[1], self.has[1] - above - taps + 1)
-        return (begin, end) if begin < end else (self.makes[0], self.makes[0])
+        least, most = self.makes
+        begin, end = max(least, self.has[0] - above), min(most, self.has[1] - above - taps + 1)
+        if self.problem.boundary != "wrap":  # the part ends where the image ends
+            first = least if self.has[0] == 0 else begin
+            last = most if self.has[1] == self.problem.height else end
+            if last - first >= taps:
+                begin, end = first, last
+        return (begin, end) if begin < end else (least, least)
+
+    @property
+    def enough(self) -> Run:
+        """The rows for the inside."""
+        (begin, end), above = self.inside, self.problem.offset[0]
+        last = end + above + self.problem.filter_height - 1
+        return max(begin + above, self.has[0]), min(last, self.has[1])
 
     @property
     def edges(self) -> list[Run]:
@@ -173,7 +185,7 @@ class _Part:
         runs = [(self.makes[0], self.inside[0]), (self.inside[1], self.makes[1])]
         return [(begin, end) for begin, end in runs if begin < end]
 
-    @property
+    @cached_property
     def halo(self) -> Array:
         """The rows that the edges need, ascending; some of them the rank has itself."""
         rows = [self.under(*run) for run in self.edges]
@@ -200,32 +212,36 @@ class _Part:
         return max(0, above) if self.problem.boundary == "constant" else above
 
 
-def _filter_part(image: DistArray, axis: int, parts: Sequence[_Part], apply: Any) -> AnyArray:
+def _filter_part(image: DistArray, axis: int, parts: tuple[_Part, ...], apply: Any) -> AnyArray:
     """Return this rank's results: the inside while the halo travels, then the edges."""
     local, mine = image.local, parts[image.comm.rank]
     call = Call(local.queue if image.on_device else None)
     problem, (least, most) = mine.problem, mine.makes
     shape = list(local.shape)
     shape[axis : axis + 2] = most - least, problem.out_width
+    result: AnyArray
+    target: AnyArray
     if image.on_device:
         result = empty(local, tuple(shape), problem.dtype, call)
+        local, target = borrowed(local), borrowed(result)
     else:
-        result = new_array(tuple(shape), problem.dtype)
+        result = target = new_array(tuple(shape), problem.dtype)
 
-    def fill(begin: int, end: int, rows: AnyArray, only: bool) -> None:
-        first = mine.first(begin)
+    def fill(begin: int, end: int, rows: AnyArray, first: int, only: bool) -> None:
         last = first + rows.shape[axis] + problem.out_height - problem.height
         if least <= first and last <= most and not only:
-            apply(rows, out=result[_at(axis, first - least, last - least)])
+            apply(rows, out=target[_at(axis, first - least, last - least)])
         else:
             found = apply(rows)[_at(axis, begin - first, end - first)]
-            assign(result[_at(axis, begin - least, end - least)], found, call)
+            assign(target[_at(axis, begin - least, end - least)], found, call)
 
+    @cache
     def inside() -> None:
         begin, end = mine.inside
         if begin < end:  # what it writes beside the inside is overwritten: less work than a copy
-            under = mine.under(begin, end) - mine.has[0]
-            fill(begin, end, local[_at(axis, int(under[0]), int(under[-1]) + 1)], only=False)
+            low, high = mine.enough
+            rows = local[_at(axis, low - mine.has[0], high - mine.has[0])]
+            fill(begin, end, rows, low, only=False)
 
     halo = _device_halo(image, axis, parts, inside) if image.on_device else None
     if halo is None:
@@ -239,35 +255,36 @@ def _filter_part(image: DistArray, axis: int, parts: Sequence[_Part], apply: Any
     rows = mine.halo
     for begin, end in mine.edges:
         places = np.searchsorted(rows, mine.under(begin, end))
-        fill(begin, end, _rows_of(halo, axis, places, call), only=True)
+        fill(begin, end, _rows_of(halo, axis, places, call), mine.first(begin), only=True)
     return result
 
 
 def _device_halo(
-    image: DistArray, axis: int, parts: Sequence[_Part], meanwhile: Callable[[], None]
+    image: DistArray, axis: int, parts: tuple[_Part, ...], meanwhile: Callable[[], None]
 ) -> AnyArray | None:
     """Return the rows that the edges need, from device to device; None if they cannot go so."""
-    shape = list(image.local.shape)
+    local = image.local
+    shape = (*local.shape[:axis], len(parts[image.comm.rank].halo), *local.shape[axis + 1 :])
+    moves = partial(_moves, parts, local.shape[:axis], local.shape[axis + 1 :])
+    return moved(image.comm, local, shape, moves, meanwhile)
 
-    def run(rows: Array, begin: int) -> tuple[slice, ...]:
-        low = int(rows[0]) - begin
-        where = [slice(0, n) for n in shape]
-        where[axis] = slice(low, low + len(rows))
-        return tuple(where)
 
-    def moves() -> list[Move]:
-        found = []
-        for target, wanted in enumerate(part.halo for part in parts):
-            for source, (low, high) in enumerate(part.has for part in parts):
-                for rows in _runs(wanted[(low <= wanted) & (wanted < high)]):
-                    first = int(rows[0])
-                    put = run(rows, first - int(np.searchsorted(wanted, first)))
-                    found.append(Move(source, target, run(rows, low), put))
-        return found
+@lru_cache(maxsize=16)
+def _moves(parts: tuple[_Part, ...], before: Shape, behind: Shape) -> list[Move]:
+    """Return which rows of each part go to which others; kept, as calls repeat."""
 
-    count = len(parts[image.comm.rank].halo)
-    whole = (*shape[:axis], count, *shape[axis + 1 :])
-    return moved(image.comm, image.local, whole, moves, meanwhile)
+    def place(first: int, count: int) -> tuple[slice, ...]:
+        front, back = ([slice(0, n) for n in lengths] for lengths in (before, behind))
+        return (*front, slice(first, first + count), *back)
+
+    found = []
+    for target, wanted in enumerate([part.halo for part in parts]):
+        for source, (low, high) in enumerate(part.has for part in parts):
+            for rows in _runs(wanted[(low <= wanted) & (wanted < high)]):
+                first, count = int(rows[0]), len(rows)
+                put = place(int(np.searchsorted(wanted, first)), count)
+                found.append(Move(source, target, place(first - low, count), put))
+    return found
 
 
 def _runs(rows: Array) -> list[Array]:

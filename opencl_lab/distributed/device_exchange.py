@@ -23,7 +23,8 @@ from opencl_lab.distributed.mpi import mpi, phases
 from opencl_lab.distributed.node import node_of
 from opencl_lab.runtime.arrays import AnyArray, assign, copied, is_device_array
 from opencl_lab.runtime.call import Call
-from opencl_lab.runtime.pinned import Pair
+from opencl_lab.runtime.pinned import marked
+from opencl_lab.runtime.results import borrowed
 from opencl_lab.runtime.session import session_of
 
 Place = tuple[slice, ...]
@@ -71,9 +72,10 @@ def moved(
 ) -> AnyArray | None:
     """Return an array of this shape on this rank's device, to which all ranks move elements.
 
-    None on all ranks, if they do not share memory, or some part is not on a device with memory of
-    its own. `moves` returns the moves of all ranks, the same on all. Work that `meanwhile` enqueues
-    on the queue of the array runs at the same time.
+    None on all ranks, if they do not share memory or it has no room, or some part is not on a
+    device with memory of its own. `moves` returns the moves of all ranks, the same on all. Work
+    that `meanwhile` enqueues on the queue of the array runs at the same time; it may have been
+    called in vain.
     """
     node = node_of(comm)
     if node is None:
@@ -83,8 +85,30 @@ def moved(
         return None
     me = comm.rank
     with phases.communication(comm):
-        every = moves()
+        every = [move for move in moves() if math.prod(move.shape)]
         sent = [move for move in every if move.source != move.target]
+        # All memory is taken before the mark: what comes later may still use it on the queue.
+        call = Call(local.queue)
+        result = call.new_array(shape, local.dtype, local.allocator)
+        source, target = borrowed(local), borrowed(result)
+        down, up = dict[int, AnyArray](), dict[int, AnyArray]()
+        aside = list[tuple[AnyArray, AnyArray]]()
+        for number, move in enumerate(sent):
+            if move.source == me:
+                view = source[move.taken]
+                down[number] = view if _is_dense(view) else copied(view, call)
+            elif move.target in (me, None):
+                view = up[number] = target[move.put]
+                if not _is_dense(view):
+                    up[number] = call.new_array(view.shape, view.dtype, None)
+                    aside.append((view, up[number]))
+        ready = marked(local.queue)
+    meanwhile()
+    local.queue.flush()  # else some drivers start it when the next command comes
+    with phases.communication(comm):
+        for move in every:
+            if move.source == me and move.target in (me, None):
+                assign(target[move.put], source[move.taken], call)
         parts = node.parts([move.shape for move in sent], local.dtype)
         if parts is None:
             return None
@@ -92,32 +116,9 @@ def moved(
         if not comm.allreduce(pinned is not None, op=mpi().LAND) or pinned is None:
             node.give_back()
             return None
-        call = Call(local.queue)
-        result = call.new_array(shape, local.dtype, local.allocator)
-        down, up, aside = list[Pair](), list[Pair](), list[tuple[AnyArray, AnyArray]]()
-        for move, block in zip(sent, parts, strict=True):
-            if not block.size:
-                continue
-            if move.source == me:
-                view = local[move.taken]
-                down.append((view if _is_dense(view) else copied(view, call), block))
-            elif move.target in (me, None):
-                view = result[move.put]
-                dense = view
-                if not _is_dense(view):
-                    dense = call.new_array(view.shape, view.dtype, None)
-                    aside.append((view, dense))
-                up.append((dense, block))
-        for move in every:
-            if move.source == me and move.target in (me, None) and math.prod(move.shape):
-                assign(result[move.put], local[move.taken], call)
-        pinned.mark(local.queue)
-    meanwhile()
-    local.queue.flush()  # else some drivers start it when the next command comes
-    with phases.communication(comm):
-        pinned.down(down)
+        pinned.down([(array, parts[number]) for number, array in down.items()], ready)
         node.fence()
-        pinned.up(up)
+        pinned.up([(array, parts[number]) for number, array in up.items()], ready)
         for view, dense in aside:
             assign(view, dense, call)
     return result

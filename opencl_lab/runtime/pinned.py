@@ -27,24 +27,17 @@ class Pinned:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         self._buffer = cl.Buffer(queue.context, flags, hostbuf=memory)
         self._copies = cl.CommandQueue(queue.context, queue.device)
-        self._ready: cl.Event | None = None
 
-    def mark(self, queue: cl.CommandQueue) -> None:
-        """Let the next copies wait for what is on a queue now, and for nothing that follows."""
-        with session_of(queue).exclusive(queue):
-            self._ready = cl.enqueue_marker(queue)
-            queue.flush()
+    def down(self, pairs: Sequence[Pair], after: cl.Event) -> None:
+        """Copy device arrays to the memory when an event has come, and wait."""
+        self._copy(pairs, [after], up=False)
 
-    def down(self, pairs: Sequence[Pair]) -> None:
-        """Copy device arrays to the memory, and wait."""
-        self._copy(pairs, up=False)
+    def up(self, pairs: Sequence[Pair], after: cl.Event) -> None:
+        """Copy parts of the memory to device arrays when an event has come, and wait."""
+        self._copy(pairs, [after], up=True)
 
-    def up(self, pairs: Sequence[Pair]) -> None:
-        """Copy parts of the memory to device arrays, and wait."""
-        self._copy(pairs, up=True)
-
-    def _copy(self, pairs: Sequence[Pair], up: bool) -> None:
-        queue, kept, wait = self._copies, [], [self._ready] if self._ready else None
+    def _copy(self, pairs: Sequence[Pair], wait: list[cl.Event], up: bool) -> None:
+        queue, kept = self._copies, []
         with session_of(queue).exclusive(queue):
             for array, memory in pairs:
                 both = (block_of(array), memory) if up else (memory, block_of(array))
@@ -61,3 +54,11 @@ def pinned_or_none(memory: np.ndarray[Any, Any], queue: cl.CommandQueue) -> Pinn
         return Pinned(memory, queue)
     except cl.Error:
         return None
+
+
+def marked(queue: cl.CommandQueue) -> cl.Event:
+    """Return an event that comes when all is done that is on a queue now."""
+    with session_of(queue).exclusive(queue):
+        event = cl.enqueue_marker(queue)
+        queue.flush()
+    return event

@@ -302,16 +302,11 @@ class PooledArray(cl.array.Array):
     def get(self, queue: Any = None, ary: Any = None) -> Any:
         """See `pyopencl.array.Array.get`."""
         check_process()
-        own = dict(vars(self))
-        lease = own.pop("_lease", None)
+        lease = vars(self).get("_lease")
         if lease is None:
             return super().get(queue, ary)
-        plain = cl.array.Array.__new__(cl.array.Array)
-        vars(plain).update(own)
-        plain.base_data = lease.block
-        if (queue or own["queue"]) == lease.pool.queue:
-            plain.events = []  # the queue is in-order
-        else:
+        plain = borrowed(self)
+        if (queue or self.queue) != lease.pool.queue:
             plain.events = list(self.events)
         with lease.pool.exclusive():
             return plain.get(queue, ary)  # it waits, so no queue uses the memory afterwards
@@ -324,6 +319,19 @@ class PooledArray(cl.array.Array):
 
     def __repr__(self) -> str:
         return super().__repr__().replace(type(self).__name__, "Array", 1)
+
+
+def borrowed(array: cl.array.Array) -> cl.array.Array:
+    """Return an array on the same memory whose views do not end the lease.
+
+    It is used on the queue of the pool, which is in-order, and not longer than `array` lives.
+    """
+    lease = vars(array).get("_lease")
+    if lease is None:
+        return array
+    plain = cl.array.Array.__new__(cl.array.Array)
+    vars(plain).update(attributes_of(array), base_data=lease.block, events=[])
+    return plain
 
 
 def attributes_of(array: cl.array.Array) -> dict[str, Any]:
