@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 from opencl_lab.distributed.exchange import Placement
-from opencl_lab.distributed.layout import Gathered, Run, Shape, common
+from opencl_lab.distributed.layout import Gathered, Run, Shape, common, places
 from opencl_lab.distributed.mpi import mpi, phases
-from opencl_lab.distributed.node import node_of
+from opencl_lab.distributed.node import NodeMemory, node_of
 from opencl_lab.runtime.arrays import AnyArray, assign, copied, is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.pinned import Pair
@@ -35,15 +36,11 @@ def on_devices(
 ) -> AnyArray | None:
     """Return this rank's part of the layout `after` on its device, from that of `before`.
 
-    None on all ranks, if they do not share memory, or some part is not on a device with memory of
-    its own, or has elements of cyclic blocks. Work that `meanwhile` enqueues on the queue of the
-    array runs at the same time.
+    None on all ranks, if it is not `between_devices`, or some block is not one run of indices along
+    each axis. Work that `meanwhile` enqueues on the queue of the array runs at the same time.
     """
-    node = node_of(comm)
-    if node is None:
-        return None
-    own = is_device_array(local) and not session_of(local.queue).device.unified_memory
-    if not comm.allreduce(own and _is_simple(comm, before, after), op=mpi().LAND):
+    node = between_devices(comm, local)
+    if node is None or not _is_simple(comm, before, after):
         return None
     ranks, me = range(comm.size), comm.rank
     together = isinstance(after, Gathered) and after.root is None
@@ -90,13 +87,22 @@ def on_devices(
     return result
 
 
-def _is_simple(comm: Any, *layouts: Placement) -> bool:
-    """Return whether each part is one run of indices along each axis."""
+def between_devices(comm: Any, local: AnyArray) -> NodeMemory | None:
+    """Return what ranks share whose parts are all on devices with memory of their own, or None."""
+    node = node_of(comm)
+    if node is None:
+        return None
+    own = is_device_array(local) and not session_of(local.queue).device.unified_memory
+    return node if comm.allreduce(own, op=mpi().LAND) else None
+
+
+def _is_simple(comm: Any, before: Placement, after: Placement) -> bool:
+    """Return whether what two ranks exchange is one run of indices along each axis."""
+    parts = [[layout.runs(rank) for rank in range(comm.size)] for layout in (before, after)]
     return all(
-        len(runs) <= 1
-        for layout in layouts
-        for rank in range(comm.size)
-        for runs in layout.runs(rank)
+        len(common(a, b)) <= 1
+        for one, other in product(*parts)
+        for a, b in zip(one, other, strict=True)
     )
 
 
@@ -110,8 +116,8 @@ def _place(part: list[list[Run]], other: list[list[Run]]) -> tuple[slice, ...]:
     """Return where the elements that another part has, too, are in a part."""
     found = []
     for own, theirs in zip(part, other, strict=True):
-        ((begin, end),) = common(own, theirs)
-        found.append(slice(begin - own[0][0], end - own[0][0]))
+        ((begin, end),) = places(own, common(own, theirs))
+        found.append(slice(begin, end))
     return tuple(found)
 
 
