@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 from distributed_arrays import GRIDS
+from distributed_sort import alike, even, keys_of, parts_of
+from sort_checks import stable_order
 
 import opencl_lab as ol
 from opencl_lab.distributed import DistArray, block_cyclic, blocks, conv2d, device_of, node, slab
 from opencl_lab.distributed import fft as dist_fft
 from opencl_lab.distributed import gemm as multiply
 from opencl_lab.distributed.node import node_of
+from opencl_lab.distributed.sort import argsort, sort, sort_by_key
 from opencl_lab.runtime.pinned import Pinned
 from opencl_lab.runtime.session import session_of
 
@@ -108,6 +111,31 @@ def check_where_memory_is_not_pinned_the_host_copies(comm, rng):
                     both = zip(given, sides, strict=True)
                     placed = [there(x, device) if moved else x for x, moved in both]
                     assert np.array_equal(multiply(*placed).gather(), a @ b)
+        keys = DistArray.from_global(a.reshape(-1), comm=part)
+        with own_memory(comm, pinned=False) as device:
+            assert np.array_equal(sort(there(keys, device)).gather(), np.sort(a, axis=None))
     finally:
         node.pinned_or_none = pinned
         part.Free()
+
+
+def check_sorts_stay_on_devices(comm, rng):
+    """Parts of any lengths, all keys on one rank, and none."""
+    uneven, one = parts_of(rng, 3000, comm.size), [0] * (comm.size - 1) + [500]
+    cases = [
+        ("f4", "few", uneven),
+        ("i8", "reversed", one),
+        ("?", "few", uneven),
+        ("i4", "few", [0] * comm.size),
+    ]
+    with own_memory(comm) as device:
+        for dtype, kind, sizes in cases:
+            x = keys_of(rng, dtype, sum(sizes), kind)
+            order = stable_order(x, kind == "few")
+            given = there(DistArray.from_global(x, slab(0, sizes)), device)
+            values = given.like(ol.to_device(np.arange(x.size)[given.local_slice()], device))
+            how = {"descending": kind == "few"}
+            made = sort(given, **how), argsort(given, **how), *sort_by_key(given, values, **how)
+            for found, expected in zip(made, (x[order], order, x[order], order), strict=True):
+                assert found.on_device
+                alike(even(found, x.size, comm), expected)

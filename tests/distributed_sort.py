@@ -7,7 +7,8 @@ from sort_checks import stable_order
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.distributed import DistArray, block_cyclic, device_of, slab
-from opencl_lab.distributed.sort import _cuts, argsort, sort, sort_by_key, topk, unique
+from opencl_lab.distributed.cuts import cuts_by_counting, cuts_by_samples
+from opencl_lab.distributed.sort import argsort, sort, sort_by_key, topk, unique
 
 DTYPES = ("i4", "u1", "f4", "f8", "f2", "?", "M8[s]", "m8[s]")
 
@@ -162,7 +163,8 @@ def check_cuts_are_exact(comm, rng):
             mine = mine[stable_order(mine, descending)]
             pieces = np.array_split(stable_order(x, descending), comm.size)
             expected = [np.count_nonzero(owner[piece] == comm.rank) for piece in pieces]
-            assert np.diff(_cuts(comm, mine, descending)).tolist() == expected
+            for cuts in (cuts_by_counting, cuts_by_samples):
+                assert np.diff(cuts(comm, mine, descending)).tolist() == expected
 
 
 def check_local_parts_and_any_distribution(comm, rng):

@@ -41,6 +41,7 @@ from opencl_lab.ops.conv2d.problem import Boundary, Conv2dProblem, Mode
 from opencl_lab.runtime.arrays import AnyArray, assign, empty, is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.exchange import to_device, to_host
+from opencl_lab.runtime.pieces import Place, assign_part
 from opencl_lab.runtime.results import borrowed
 
 TAG = 2
@@ -232,8 +233,11 @@ def _filter_part(image: DistArray, axis: int, parts: tuple[_Part, ...], apply: A
         if least <= first and last <= most and not only:
             apply(rows, out=target[_at(axis, first - least, last - least)])
         else:
-            found = apply(rows)[_at(axis, begin - first, end - first)]
-            assign(target[_at(axis, begin - least, end - least)], found, call)
+            found = apply(rows)
+            put, taken = (
+                _place(shape, axis, begin - before, end - before) for before in (least, first)
+            )
+            assign_part(result, put, found, taken, call)
 
     @cache
     def inside() -> None:
@@ -264,26 +268,25 @@ def _device_halo(
 ) -> AnyArray | None:
     """Return the rows that the edges need, from device to device; None if they cannot go so."""
     local = image.local
-    shape = (*local.shape[:axis], len(parts[image.comm.rank].halo), *local.shape[axis + 1 :])
-    moves = partial(_moves, parts, local.shape[:axis], local.shape[axis + 1 :])
-    return moved(image.comm, local, shape, moves, meanwhile)
+    shape = list(local.shape)
+    shape[axis] = len(parts[image.comm.rank].halo)
+    moves = partial(_moves, parts, axis, (*shape[:axis], 0, *shape[axis + 1 :]))
+    return moved(image.comm, local, tuple(shape), moves, meanwhile)
 
 
 @lru_cache(maxsize=16)
-def _moves(parts: tuple[_Part, ...], before: Shape, behind: Shape) -> list[Move]:
+def _moves(parts: tuple[_Part, ...], axis: int, shape: Shape) -> list[Move]:
     """Return which rows of each part go to which others; kept, as calls repeat."""
-
-    def place(first: int, count: int) -> tuple[slice, ...]:
-        front, back = ([slice(0, n) for n in lengths] for lengths in (before, behind))
-        return (*front, slice(first, first + count), *back)
-
     found = []
     for target, wanted in enumerate([part.halo for part in parts]):
         for source, (low, high) in enumerate(part.has for part in parts):
             for rows in _runs(wanted[(low <= wanted) & (wanted < high)]):
                 first, count = int(rows[0]), len(rows)
-                put = place(int(np.searchsorted(wanted, first)), count)
-                found.append(Move(source, target, place(first - low, count), put))
+                begin = int(np.searchsorted(wanted, first))
+                taken, put = (
+                    _place(shape, axis, begin, begin + count) for begin in (first - low, begin)
+                )
+                found.append(Move(source, target, taken, put))
     return found
 
 
@@ -339,6 +342,13 @@ def _rows_of(array: AnyArray, axis: int, rows: Array, call: Call) -> AnyArray:
         assign(made[_at(axis, begin, end)], array[run], call)
         begin = end
     return made
+
+
+def _place(shape: Sequence[int], axis: int, begin: int, end: int) -> Place:
+    """Return the place of some indices of an axis, in an array of this shape along the others."""
+    whole = [slice(0, n) for n in shape]
+    whole[axis] = slice(begin, end)
+    return tuple(whole)
 
 
 def _at(axis: int, begin: int, end: int) -> tuple[slice, ...]:

@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain, pairwise
 from typing import TypeAlias
 
 from opencl_lab.core.errors import InvalidProblem
@@ -125,6 +125,34 @@ class Gathered:
         """Return the shape of what a rank has."""
         here = self.root is None or rank == self.root
         return self.shape if here else (0,) * len(self.shape)
+
+
+class Pieces:
+    """Elements of one axis that ranks send each other, by the sender, or by the receiver.
+
+    They count in the order of senders, and of each one in that of receivers.
+
+    Parameters
+    ----------
+    counts : sequence of sequences of int
+        How many each rank sends to each, itself too.
+    received : bool
+        Whether a rank has what it receives, in the order of senders; else what it sends.
+    """
+
+    def __init__(self, counts: Sequence[Sequence[int]], received: bool):
+        ranks, ends = len(counts), list(accumulate(chain(*counts), initial=0))
+        pieces = list(pairwise(ends))
+        sent = [[run] for run in pairwise(ends[::ranks])]
+        self._runs = [pieces[rank::ranks] for rank in range(ranks)] if received else sent
+
+    def runs(self, rank: int) -> list[list[Run]]:
+        """Return the indices that a rank has."""
+        return [[(begin, end) for begin, end in self._runs[rank] if begin < end]]
+
+    def local_shape(self, rank: int) -> Shape:
+        """Return the shape of what a rank has."""
+        return (sum(end - begin for begin, end in self._runs[rank]),)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@
 The cuts are exact (multisequence selection, Varman, Scheufler, Iyer and Ricard 1991; in a
 distributed sort, Cheng, Shah, Edelman and Gilbert 2006). So the parts are even whatever the keys
 are. Equal keys are taken rank by rank, and the pieces arrive in the order of the ranks. So the
-merge, which is stable, keeps their order. Many pieces, and those on GPUs, are sorted instead.
+merge, which is stable, keeps their order. Many pieces, and those on GPUs, are sorted instead. Parts
+on GPUs of one node stay there: only what other ranks get goes through memory that all have pinned.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.options import whole_number
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array
+from opencl_lab.distributed.cuts import cuts_by_counting, cuts_by_samples
+from opencl_lab.distributed.device_exchange import between_devices, on_devices
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import exchange_rows
-from opencl_lab.distributed.layout import Slab, Split, slab
-from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, same, world
+from opencl_lab.distributed.layout import Pieces, Slab, Split, slab
+from opencl_lab.distributed.mpi import agreed, collective, mpi, same, world
 from opencl_lab.ops.select import functions as select
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.select.unique import unique as unique_keys
@@ -34,12 +37,9 @@ from opencl_lab.ops.sort import functions as plain
 from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.merge_runs import merge_runs, merges
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.runtime.arrays import as_array, check_sides, is_device_array, native
+from opencl_lab.runtime.arrays import as_array, check_sides, is_device_array, native, positions
 from opencl_lab.runtime.exchange import to_device, to_host
 from opencl_lab.runtime.session import session_of
-
-DIGIT = 8
-"""Bits of a code that are found in a round of messages."""
 
 
 @collective
@@ -100,7 +100,8 @@ def argsort(
     if keys.comm.size == 1:
         order = plain.argsort(keys.local, descending=descending, **_place(keys.local, used))
     else:
-        places = _beside(keys, np.arange(*_range(keys)))
+        queue = keys.local.queue if keys.on_device else None
+        places = np.arange(*_range(keys)) if queue is None else positions(*_range(keys), queue)
         order = _sorted(keys, [keys.local, places], descending, used)[1]
     return keys.like(order, distribution=slab(0))
 
@@ -324,9 +325,12 @@ def _sorted(keys: DistArray, mine: list[Any], descending: bool, device: Device) 
     mine = _on_device(mine, descending, device)
     if comm.size == 1:
         return mine
-    arrays = [to_host(array) for array in mine]
-    counts = np.diff(_cuts(comm, arrays[0], descending)).tolist()
-    found = [exchange_rows(comm, array, counts, keep=False) for array in arrays]
+    if between_devices(comm, mine[0]) is None:
+        mine = [to_host(array) for array in mine]
+        cuts = cuts_by_counting(comm, mine[0], descending)
+    else:
+        cuts = cuts_by_samples(comm, mine[0], descending)
+    found = [_exchanged(comm, array, np.diff(cuts).tolist()) for array in mine]
     mine = [_beside(keys, array) for array, _ in found]
     lengths = found[0][1]
     queue = mine[0].queue if keys.on_device else device.queue()
@@ -335,53 +339,21 @@ def _sorted(keys: DistArray, mine: list[Any], descending: bool, device: Device) 
     return _on_device(mine, descending, device)
 
 
+def _exchanged(comm: Any, array: Any, counts: list[int]) -> tuple[Any, list[int]]:
+    """Send consecutive elements to each rank; return those from all, and how many from each.
+
+    What is on a device stays on devices, unless there is no room for what they exchange.
+    """
+    if is_device_array(array):
+        table = comm.allgather(counts)
+        moved = on_devices(comm, array, Pieces(table, False), Pieces(table, True))
+        if moved is not None:
+            return moved, [row[comm.rank] for row in table]
+    return exchange_rows(comm, to_host(array), counts, keep=False)
+
+
 def _on_device(arrays: list[Any], descending: bool, device: Device) -> list[Any]:
     how = {"descending": descending, **_place(arrays[0], device)}
     if len(arrays) == 1:
         return [plain.sort(arrays[0], **how)]
     return list(plain.sort_by_key(*arrays, **how))
-
-
-def _cuts(comm: Any, keys: Array, descending: bool) -> Array:
-    """Return where to cut this rank's sorted keys into a piece for each rank, with both ends.
-
-    The border of a cut is the greatest code with so few lower ones that they lie before the cut. It
-    is found digit by digit: in each round all ranks count their keys below each possible digit.
-    """
-    total = int(_summed(comm, np.array([keys.size]))[0])
-    targets = np.array(Split(total, comm.size).bounds[1:-1])
-    border = np.zeros(targets.size, np.uint64)
-    digits = np.arange(1, 1 << DIGIT, dtype=np.uint64)
-    for shift in reversed(range(0, 8 * keys.itemsize, DIGIT)):
-        tried = border[:, None] + (digits << np.uint64(shift))
-        below = _summed(comm, _count(keys, tried, np.less, descending))
-        digit = np.count_nonzero(below <= targets[:, None], axis=1)
-        border += digit.astype(np.uint64) << np.uint64(shift)
-    below = _count(keys, border, np.less, descending)
-    equal = _count(keys, border, np.less_equal, descending) - below
-    # Of the keys that equal the border, the first ranks' lie before the cut.
-    taken = targets - _summed(comm, below) - (_summed(comm, equal, comm.Scan) - equal)
-    return np.array([0, *(below + np.clip(taken, 0, equal)), keys.size])
-
-
-def _summed(comm: Any, counts: Array, how: Any = None) -> Array:
-    """Return the sums over all ranks, or with `Scan` over those up to this one."""
-    result = np.empty_like(counts)
-    with phases.communication(comm):
-        (how or comm.Allreduce)(counts, result)
-    return result
-
-
-def _count(keys: Array, wanted: Array, compare: np.ufunc, descending: bool) -> Array:
-    """Return how many sorted keys have a lower code than each of those wanted, or no higher one.
-
-    It converts only the keys that a binary search looks at.
-    """
-    low = np.zeros(wanted.shape, np.int64)
-    high = np.full_like(low, keys.size)
-    while (low < high).any():
-        middle = (low + high) // 2
-        code = codes(keys[np.minimum(middle, keys.size - 1)], descending)
-        before = compare(code, wanted) & (low < high)
-        low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
-    return low

@@ -326,6 +326,11 @@ def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue) -> cl.array.A
     return made
 
 
+def positions(begin: int, end: int, queue: cl.CommandQueue) -> cl.array.Array:
+    """Return the integers from `begin` up to, and without, `end` on a device, as int64."""
+    return cl.array.arange(queue, begin, end, dtype=np.int64)
+
+
 def direct_target(
     out: AnyArray | None, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[AnyArray]
 ) -> AnyArray | None:

@@ -7,13 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
-import pyopencl.array
 
-from opencl_lab.runtime.results import block_of
+from opencl_lab.runtime.pieces import Piece
 from opencl_lab.runtime.session import session_of
 
-Pair: TypeAlias = tuple[cl.array.Array, np.ndarray[Any, Any]]
-"""A device array in one piece, and a part of the memory of the same size, also in one piece."""
+Pair: TypeAlias = tuple[Piece, np.ndarray[Any, Any]]
+"""A piece of a device array, and a part of the memory of the same size, also in one piece."""
 
 
 class Pinned:
@@ -29,19 +28,19 @@ class Pinned:
         self._copies = cl.CommandQueue(queue.context, queue.device)
 
     def down(self, pairs: Sequence[Pair], after: cl.Event) -> None:
-        """Copy device arrays to the memory when an event has come, and wait."""
+        """Copy pieces to the memory when an event has come, and wait."""
         self._copy(pairs, [after], up=False)
 
     def up(self, pairs: Sequence[Pair], after: cl.Event) -> None:
-        """Copy parts of the memory to device arrays when an event has come, and wait."""
+        """Copy parts of the memory to pieces when an event has come, and wait."""
         self._copy(pairs, [after], up=True)
 
     def _copy(self, pairs: Sequence[Pair], wait: list[cl.Event], up: bool) -> None:
         queue, kept = self._copies, []
         with session_of(queue).exclusive(queue):
-            for array, memory in pairs:
-                both = (block_of(array), memory) if up else (memory, block_of(array))
-                begin: dict[str, Any] = {"dst_offset" if up else "src_offset": array.offset}
+            for piece, memory in pairs:
+                both = (piece.block, memory) if up else (memory, piece.block)
+                begin: dict[str, Any] = {"dst_offset" if up else "src_offset": piece.offset}
                 event = cl.enqueue_copy(queue, *both, is_blocking=False, wait_for=wait, **begin)
                 kept.append(event)
                 queue.flush()

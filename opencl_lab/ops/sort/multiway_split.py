@@ -59,7 +59,7 @@ class Samples:
 
         `read(run, begin, end)` returns those keys of a run.
         """
-        low, high = self._window(rank)
+        low, high = self.window(rank)
         windows = [
             codes(read(run, int(begin), int(end)), self._descending)
             for run, (begin, end) in enumerate(zip(low, high, strict=True))
@@ -76,7 +76,7 @@ class Samples:
         taken = np.clip(left - before.sum() - (np.cumsum(equal) - equal), 0, equal)
         return np.asarray(low + before + taken)
 
-    def _window(self, rank: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def window(self, rank: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return how many keys of each run are among the first `rank` at least, and at most."""
         # At most m * step keys lie before the m-th sample, and at least as many without those
         # that may follow the last sample of each run.
