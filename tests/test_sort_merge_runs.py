@@ -9,16 +9,24 @@ from sort_checks import bits, stable_order
 from opencl_lab.ops.sort.merge_runs import MOST_RUNS, merge_runs, merges
 from opencl_lab.ops.sort.trials import awkward_keys
 from opencl_lab.runtime.exchange import to_device
+from opencl_lab.runtime.session import session_of
 
 LENGTHS = [[1, 1], [5, 0, 3], [1000, 1], [0, 30_001, 7], [8191, 8193, 16_384, 1, 4000],
            [0, 9, 0], [3000] * MOST_RUNS, [11] * (MOST_RUNS + 1), [],
            [70_001, 40_000, 1, 60_000]]  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def cpu(device):
-    if device.kind != "cpu":
-        pytest.skip("others sort runs, which is faster there")
+@pytest.fixture(autouse=True, params=["own", "gpu"])
+def form(request, device):
+    """Merge as the device does; on CPUs by groups, too."""
+    session = session_of(device.queue())
+    before = session.device
+    if request.param == "gpu":
+        if before.kind != "cpu":
+            pytest.skip("it has no other form")
+        session.device = replace(before, kind="gpu")
+    yield
+    session.device = before
 
 
 def runs_of(rng, dtype, lengths, descending):
@@ -65,8 +73,8 @@ def test_values_travel_and_runs_on_a_device_stay_there(device, rng, values):
 
 
 def test_what_is_merged_and_what_is_sorted(device):
-    many, odd = [5] * (MOST_RUNS + 1), np.empty(9, "V12")
-    gpu = replace(device, kind="gpu")
-    assert merges(device, [5, 0, 4], np.arange(9)) and not merges(device, [5, 4], odd)
-    assert not merges(device, many) and not merges(gpu, [5, 4])
-    assert merges(gpu, [0, 9], odd)  # there is nothing to do
+    device = session_of(device.queue()).device
+    keys, many, odd = np.empty(9, "f4"), [5] * (MOST_RUNS + 1), np.empty(9, "V12")
+    assert merges(device, [5, 0, 4], keys, np.arange(9)) and not merges(device, [5, 4], keys, odd)
+    assert not merges(device, many, keys)
+    assert merges(device, [0, 9], keys, odd)  # there is nothing to do

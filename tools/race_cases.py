@@ -96,7 +96,7 @@ class Race:
 
 def _merged(lengths: list[int], dtype: str, values: bool = False) -> Made:
     def make(rng: Any) -> Any:
-        from opencl_lab.ops.sort.merge_runs import RunsProblem
+        from opencl_lab.ops.sort.problem import RunsProblem
         from opencl_lab.ops.sort.trials import awkward_keys
 
         few = awkward_keys(rng, dtype, 80)
@@ -203,6 +203,7 @@ CONV2D_FFT = {"BLOCK": 16, "PAIRS": 2, "WG_SIZE": 32}
 
 RADIX, RADIX_CPU = "sort radix gpu", "sort radix cpu"
 MERGE, OWN_MERGE = "sort merge-path gpu", "opencl_lab.ops.sort.merge_runs.MergePathRuns"
+GPU_RUNS = "opencl_lab.ops.sort.merge_runs_gpu.MergeRunsGpu"
 NETWORK = "sort odd-even-merge gpu"
 TOPK, UNIQUE = "opencl_lab.ops.select.topk.SELECTION", "opencl_lab.ops.select.by_sort.HEADS"
 FFT, FFT_CPU = "dft fft gpu", "dft fft cpu"
@@ -238,6 +239,7 @@ CASES: dict[str, Race] = {
     "merge-gpu-indices": Race(MERGE, MERGE_GPU, sorting(301, "float32", 2, indices=True)),
     "merge-gpu-values": Race(MERGE, MERGE_GPU, sorting(193, value_bytes=16)),
     "merge-gpu-short-rows": Race(MERGE, MERGE_GPU, sorting(11, "float32", 21)),
+    "merge-gpu-runs": Race(GPU_RUNS, MERGE_GPU, _merged([200, 0, 1, 150], "float32")),
     "merge-runs": Race(OWN_MERGE, {"STRETCH": 32}, _merged([200, 0, 1, 150], "int32"), True),
     "merge-runs-codes": Race(OWN_MERGE, {"STRETCH": 32}, _merged([90, 70], "float32")),
     "merge-runs-pairs": Race(

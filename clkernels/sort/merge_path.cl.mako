@@ -17,12 +17,16 @@
  * an element's slot goes with the code: its place in the tile, or in local memory. Keys and values
  * are fetched by it at the end of the launch, from memory that the cache has just seen.
  *
+ * Runs of any lengths (RUNS), as several devices have made them, are merged in the same way.
+ *
  * Source: O. Green, R. McColl, D. Bader, "GPU merge path: a GPU merging algorithm", ICS 2012; tiles
  * in registers after N. Satish et al., IPDPS 2009, and S. Baxter, "moderngpu", 2013.
  *
  * The host guarantees: n > 0; WG_SIZE is a power of two and ROW_ITEMS divides it; rows are no longer
  * than ROW_ITEMS * ITEM_KEYS where ROW_ITEMS < WG_SIZE; `source` and `target` do not overlap. Groups
- * are in dimension 0: of sort_tiles as many as cover all rows; of merge_tiles row after row.
+ * are in dimension 0: of sort_tiles as many as cover all rows; of merge_tiles row after row. With RUNS
+ * there is one row; `ends` says where its runs end, the last one at n; and there are n / TILE groups
+ * and one more for each pair of runs.
  *
  * ELEMENT     what is sorted: see keys.mako. Positions in a row are in no array before sort_tiles
  * INDICES_OUT whether the target is the user's array of indices: positions as long, without keys
@@ -30,9 +34,10 @@
  * WG_SIZE     work-items in a work-group
  * ITEM_KEYS   keys of an item
  * ROW_ITEMS   items of a row in sort_tiles: a group has WG_SIZE / ROW_ITEMS rows, or a tile of one
+ * RUNS        whether merge_tiles merges given runs, and there is no sort_tiles
  * PTX         whether the device takes inline PTX: its compiler unrolls what it is told to
  */
-<%page args="ELEMENT, INDICES_OUT, INDEX_T, WG_SIZE, ITEM_KEYS, ROW_ITEMS, PTX"/>\
+<%page args="ELEMENT, INDICES_OUT, INDEX_T, WG_SIZE, ITEM_KEYS, ROW_ITEMS, RUNS, PTX"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
@@ -55,6 +60,7 @@ typedef ${INDEX_T} index_t;
 ${paths.ends("index_t")}
 ${paths.search("rank_in_group", "__local", "ukey_t", "uint", "SAME")}
 ${paths.search_all("ranks_of_group", "__global", "ukey_t", "index_t", "code", WG_SIZE)}
+% if not RUNS:
 /* Sort an item's codes. Neighbours change places only if they must, so that the sort is stable. */
 static inline void sort_item(ukey_t *codes, ushort *slots)
 {
@@ -75,6 +81,7 @@ ${registers.unrolled(PTX)}\
     }
 }
 
+% endif
 /* Put what items have in registers into local memory, in order. */
 static inline void stage(const ukey_t *codes, const ushort *slots, __local ukey_t *staged,
                             __local ushort *staged_slots)
@@ -90,6 +97,7 @@ ${registers.each("j", "ITEM_KEYS", PTX)} {
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
+% if not RUNS:
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void sort_tiles(__global const ukey_t *restrict source,
 % if not INDICES_OUT:
@@ -169,6 +177,7 @@ ${registers.each("j", "ITEM_KEYS", PTX)}
         }
     }
 }
+% endif
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void merge_tiles(__global const ukey_t *restrict source,
@@ -179,6 +188,10 @@ void merge_tiles(__global const ukey_t *restrict source,
                  __global const value_t *restrict source_values,
                  __global ${value_out_t} *restrict target_values,
 % endif
+% if RUNS:
+                 __global const long *restrict ends,
+                 const uint runs,
+% endif
                  const index_t n,
                  const uint width)
 {
@@ -186,16 +199,34 @@ void merge_tiles(__global const ukey_t *restrict source,
     __local ushort staged_slots[${"TILE" if slots else 1}];
     __local uint found[2];
     const uint item = (uint)get_local_id(0);
-    const ulong tiles = (n - 1) / TILE + 1;
-    const ulong row = get_group_id(0) / tiles * n, tile = get_group_id(0) % tiles;
     ukey_t codes[ITEM_KEYS];
     ushort slots[${"ITEM_KEYS" if slots else 1}];
 
+% if RUNS:
+    /* Find the pair of runs, each of which was merged from `width`. A group may have nothing to do. */
+    const ulong row = 0;
+    ulong tile = get_group_id(0), tiles = 0;
+    index_t begin, middle, end = 0;
+    uint run = 0;
+    do {
+        tile -= tiles;
+        begin = end;
+        middle = (index_t)ends[min(run + width, runs) - 1];
+        end = (index_t)ends[min(run + 2 * width, runs) - 1];
+        tiles = ((ulong)(end - begin) + TILE - 1) / TILE;
+        run += 2 * width;
+    } while (tile >= tiles && run < runs);
+    const index_t diagonal = (index_t)min(tile * TILE, (ulong)(end - begin));
+    const index_t a_count = middle - begin, b_count = end - middle;
+% else:
     /* Find the stretch of each run; `width` counts tiles. */
+    const ulong tiles = (n - 1) / TILE + 1;
+    const ulong row = get_group_id(0) / tiles * n, tile = get_group_id(0) % tiles;
     const ulong pair = tile & ~(2ul * width - 1);
     const index_t begin = (index_t)(pair * TILE), diagonal = (index_t)((tile - pair) * TILE);
     const index_t a_count = (index_t)min((ulong)width * TILE, (ulong)(n - begin));
     const index_t b_count = (index_t)min((ulong)width * TILE, (ulong)(n - begin - a_count));
+% endif
     __global const ukey_t *a = source + row + begin, *b = a + a_count;
     const uint count = (uint)min((ulong)TILE, (ulong)(a_count + b_count - diagonal));
     index_t places[2];

@@ -15,37 +15,62 @@ from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.layout import Split
 from opencl_lab.distributed.mpi import phases
 from opencl_lab.ops.sort.codes import codes
-from opencl_lab.ops.sort.multiway_split import Samples
-from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.ops.sort.multiway_split import Samples, first_of
+from opencl_lab.runtime.arrays import AnyArray, is_device_array
 from opencl_lab.runtime.exchange import to_host
 
 DIGIT = 8
 """Bits of a code that are found in a round of messages."""
+SAMPLES = 1 << 14
+"""Samples for a cut that all ranks together show to each other in a round: far more than ranks."""
+SHOWN = 1 << 17
+"""Keys in the windows of a cut from which samples of them are shown first."""
 
 
-def cuts_by_samples(comm: Any, keys: AnyArray, descending: bool) -> Array:
-    """Return the cuts of sorted keys on a device, which reads them twice.
+def cuts_by_samples(
+    comm: Any, keys: AnyArray, descending: bool, most: int = SAMPLES, few: int = SHOWN
+) -> Array:
+    """Return the cuts of sorted keys on a device, as `cuts_by_counting` does.
 
-    Samples of all keys tell in which windows the cuts are.
+    Samples that all ranks show to each other tell in which window of each rank a cut is; then come
+    samples of the windows, `most` in a round, until there are `few` keys in all of a cut.
     """
     sizes = comm.allgather(keys.size)
-    samples = Samples(sizes, keys.dtype, descending)
-    with phases.communication(comm):
-        for run, found in enumerate(comm.allgather(to_host(keys[:: samples.step]))):
-            samples.put(run, found)
-    samples.order()
     targets = Split(sum(sizes), comm.size).bounds[1:-1]
-    mine = []
-    for target in targets:
-        low, high = samples.window(target)
-        mine.append(to_host(keys[low[comm.rank] : high[comm.rank]]))
-    with phases.communication(comm):
-        windows = comm.allgather(mine)
-    cuts = [
-        samples.cut(target, lambda run, *_, i=i: windows[run][i])[comm.rank]
-        for i, target in enumerate(targets)
-    ]
-    return np.array([0, *cuts, keys.size])
+    low = np.zeros((len(targets), comm.size), np.int64)
+    high = np.full_like(low, sizes)
+    found = False
+    while not found:
+        totals = (high - low).sum(axis=1)
+        steps = np.where(totals > few, -(-totals // most), 1)
+        mine = [
+            _read(keys[first:last:step])
+            for first, last, step in np.stack(
+                [low[:, comm.rank], high[:, comm.rank], steps], 1
+            ).tolist()
+        ]
+        with phases.communication(comm):
+            shown = comm.allgather(mine)
+        for cut, step in enumerate(steps.tolist()):
+            windows = [parts[cut] for parts in shown]
+            left = targets[cut] - int(low[cut].sum())
+            if step == 1:
+                begin = end = first_of([codes(part, descending) for part in windows], left)
+            else:
+                samples = Samples((high - low)[cut].tolist(), keys.dtype, descending, step)
+                for run, window in enumerate(windows):
+                    samples.put(run, window)
+                samples.order()
+                begin, end = samples.window(left)
+            low[cut], high[cut] = low[cut] + begin, low[cut] + end
+        found = bool((steps == 1).all())
+    return np.array([0, *low[:, comm.rank], keys.size])
+
+
+def _read(keys: AnyArray) -> Array:
+    """Return a few keys; those in one piece are not copied on the device first."""
+    dense = is_device_array(keys) and keys.flags.c_contiguous
+    return np.asarray(keys.get()) if dense else to_host(keys)
 
 
 def cuts_by_counting(comm: Any, keys: Array, descending: bool) -> Array:

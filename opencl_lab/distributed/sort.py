@@ -9,8 +9,8 @@
 The cuts are exact (multisequence selection, Varman, Scheufler, Iyer and Ricard 1991; in a
 distributed sort, Cheng, Shah, Edelman and Gilbert 2006). So the parts are even whatever the keys
 are. Equal keys are taken rank by rank, and the pieces arrive in the order of the ranks. So the
-merge, which is stable, keeps their order. Many pieces, and those on GPUs, are sorted instead. Parts
-on GPUs of one node stay there: only what other ranks get goes through memory that all have pinned.
+merge, which is stable, keeps their order. Many pieces are sorted instead. Parts on GPUs of one node
+stay there: only what other ranks get goes through memory that all have pinned.
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ def _sorted(keys: DistArray, mine: list[Any], descending: bool, device: Device) 
     mine = [_beside(keys, array) for array, _ in found]
     lengths = found[0][1]
     queue = mine[0].queue if keys.on_device else device.queue()
-    if merges(session_of(queue).device, lengths, *mine[1:]):
+    if merges(session_of(queue).device, lengths, *mine):
         return merge_runs(mine, lengths, descending=descending, queue=queue)
     return _on_device(mine, descending, device)
 

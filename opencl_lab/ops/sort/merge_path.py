@@ -103,27 +103,32 @@ class MergePath(Algorithm[SortProblem]):
         elements = Elements(problem)
         if problem.n * problem.rows == 0:
             return Plan(tuple(elements.buffers), ())
-        return _Merges(elements, config, device).plan()
+        return Merges(elements, config, device).plan()
 
 
-class _Merges:
-    """The launches: tiles are sorted, then merged, back and forth between two arrays."""
+class Merges:
+    """The launches: tiles are sorted, then merged, back and forth between two arrays.
 
-    def __init__(self, elements: Elements, config: Config, device: Device) -> None:
+    With `runs`, so many runs of any lengths, which end at `ends`, are merged, and none is sorted.
+    """
+
+    def __init__(self, elements: Elements, config: Config, device: Device, runs: int = 0) -> None:
         self.elements, self.problem = elements, elements.problem
         self.wg_size, self.item_keys = config.integer("WG_SIZE"), config.integer("ITEM_KEYS")
         self.row_items = _row_items(self.problem, self.wg_size, self.item_keys)
         self.tiles = ceil_divide(self.problem.n, self.row_items * self.item_keys)
-        self.merges = (self.tiles - 1).bit_length()
+        self.runs, self.merges = runs, ((runs or self.tiles) - 1).bit_length()
         self.index = index_type(self.problem.n)
         self.ptx = device.capabilities.inline_ptx
         self.buffers = {item.name: item for item in elements.buffers}
+        if runs:
+            self.buffers["ends"] = Buffer("ends", "in", (runs,), np.dtype(np.int64))
 
     def plan(self) -> Plan:
         """Return the plan."""
         launches = []
         source = ("keys", "values")
-        for number in range(self.merges + 1):
+        for number in range(bool(self.runs), self.merges + 1):
             target = self._target(self.merges - number)
             launches.append(self._launch(number, source, target))
             source = target
@@ -153,8 +158,12 @@ class _Merges:
             arguments["source_values"] = source[1]
         if values:
             arguments["target_values"] = target[1]
-        arguments["n"] = self.index(problem.n)
         groups = problem.rows * self.tiles
+        if self.runs:
+            arguments |= {"ends": "ends", "runs": np.uint32(self.runs)}
+            pairs = ceil_divide(self.runs, 1 << number)  # each may end within a tile
+            groups = problem.n // (self.wg_size * self.item_keys) + pairs
+        arguments["n"] = self.index(problem.n)
         if number:
             arguments["width"] = np.uint32(1 << (number - 1))
         else:
@@ -170,6 +179,7 @@ class _Merges:
                 "WG_SIZE": self.wg_size,
                 "ITEM_KEYS": self.item_keys,
                 "ROW_ITEMS": self.row_items,
+                "RUNS": bool(self.runs),
                 "PTX": self.ptx,
             },
             global_size=(groups * self.wg_size,),

@@ -1,22 +1,24 @@
-"""Merging sorted runs of any lengths on CPUs."""
+"""Merging sorted runs of any lengths: on CPUs here, on GPUs by `merge_runs_gpu`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem, LaunchError
 from opencl_lab.core.kernels import WORD_TYPES, c_type, index_type, power_of_two
 from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.solver import Algorithm, Registry, Solver
 from opencl_lab.ops.sort.elements import Elements
+from opencl_lab.ops.sort.merge_runs_gpu import MergeRunsGpu
 from opencl_lab.ops.sort.phases import phased_plan
-from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.ops.sort.problem import RunsProblem
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.exchange import to_device
 from opencl_lab.runtime.session import queue_or_default
@@ -26,18 +28,6 @@ TEMPLATE = "sort/merge_runs_cpu.cl.mako"
 MOST_RUNS = 8
 """Runs up to which three levels of merges take a CPU less time than a sort."""
 MAX_POLLS = 1 << 20
-
-
-@dataclass(frozen=True)
-class RunsProblem(SortProblem):
-    """Merge the sorted runs that make a row of `n` keys; equal keys are taken run by run."""
-
-    runs: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.runs < 2 or self.rows != 1 or self.indices or self.bits is not None:
-            raise InvalidProblem("at least two runs of one row are merged, by whole keys")
 
 
 def _moved_as(elements: Elements) -> tuple[str, str | None, int]:
@@ -60,9 +50,9 @@ class MergePathRuns(Algorithm[RunsProblem]):
         (power_of_two("STRETCH"),),
     )
 
-    def supports(self, problem: RunsProblem, device: Device) -> str | None:
-        """Need caches, and items that are threads."""
-        return None if device.kind == "cpu" else "only CPUs merge runs; others sort them"
+    def on(self, kind: str) -> Algorithm[RunsProblem]:
+        """Return this for CPUs, as it needs caches and items that are threads; else another."""
+        return self if kind == "cpu" else GROUPS
 
     def default_config(self, problem: RunsProblem, device: Device) -> Config:
         """Return stretches that fit a cache."""
@@ -101,6 +91,9 @@ class MergePathRuns(Algorithm[RunsProblem]):
         )  # fmt: skip
 
 
+GROUPS = MergeRunsGpu()
+
+
 class Merge(Solver[RunsProblem]):
     """Merging of sorted runs."""
 
@@ -112,11 +105,26 @@ class Merge(Solver[RunsProblem]):
 MERGE = Merge()
 
 
-def merges(device: Device, lengths: Sequence[int], *values: Any) -> bool:
-    """Return whether to merge runs, with arrays of values if there are any, beats sorting all."""
-    runs = sum(map(bool, lengths))
-    travel = all(array.dtype.itemsize in WORD_TYPES for array in values)
-    return runs < 2 or (runs <= MOST_RUNS and device.kind == "cpu" and travel)
+def merges(device: Device, lengths: Sequence[int], *arrays: Any) -> bool:
+    """Return whether to merge runs of keys, with values if there are any, beats sorting all."""
+    lengths = [length for length in lengths if length]
+    if len(lengths) < 2:
+        return True
+    with suppress(InvalidProblem, InvalidConfig, LaunchError):  # of values, or of the device
+        if len(lengths) <= MOST_RUNS:
+            MERGE.choose(_problem(arrays, lengths), device)
+            return True
+    return False
+
+
+def _problem(
+    arrays: Sequence[Any], lengths: Sequence[int], descending: bool = False
+) -> RunsProblem:
+    keys, *values = arrays
+    width = values[0].dtype.itemsize if values else 0
+    return RunsProblem(
+        keys.size, keys.dtype, descending=descending, value_bytes=width, runs=len(lengths)
+    )
 
 
 def merge_runs(
@@ -145,10 +153,7 @@ def merge_runs(
     keys, *values = arrays
     on_device = is_device_array(keys)
     queue = keys.queue if on_device else queue_or_default(queue)
-    width = values[0].dtype.itemsize if values else 0
-    problem = RunsProblem(
-        keys.size, keys.dtype, descending=descending, value_bytes=width, runs=len(lengths)
-    )
+    problem = _problem(arrays, lengths, descending)
     ends = np.cumsum(lengths, dtype=np.int64)
     given = {"keys": keys, "ends": to_device(ends, queue=queue) if on_device else ends}
     given |= {"values": values[0]} if values else {}

@@ -24,13 +24,19 @@ MOST_SAMPLES = 1 << 22
 class Samples:
     """Every `step`-th key of sorted runs with the given lengths."""
 
-    def __init__(self, lengths: Sequence[int], dtype: np.dtype[Any], descending: bool):
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        dtype: np.dtype[Any],
+        descending: bool,
+        step: int | None = None,
+    ):
         self._lengths = np.array(lengths, np.int64)
         self.dtype, self._descending = dtype, descending
         total = sum(lengths)
         # So few samples that sorting them once takes about as long as searching all windows.
         fewest = math.isqrt(total) // (2 * len(lengths))
-        self.step = max(fewest, total // MOST_SAMPLES, 1)
+        self.step = step or max(fewest, total // MOST_SAMPLES, 1)
         self._keys = [np.empty(ceil_divide(length, self.step), dtype) for length in lengths]
         self._places: list[np.ndarray[Any, Any]] = []
 
@@ -64,17 +70,7 @@ class Samples:
             codes(read(run, int(begin), int(end)), self._descending)
             for run, (begin, end) in enumerate(zip(low, high, strict=True))
         ]
-        left = rank - int(low.sum())
-        everything = np.concatenate(windows)
-        if left == everything.size:
-            return high
-        border = np.partition(everything, left)[left]
-        before = np.array([np.searchsorted(window, border, "left") for window in windows])
-        until = np.array([np.searchsorted(window, border, "right") for window in windows])
-        # Keys that equal the border are taken from the first runs first.
-        equal = until - before
-        taken = np.clip(left - before.sum() - (np.cumsum(equal) - equal), 0, equal)
-        return np.asarray(low + before + taken)
+        return np.asarray(low + first_of(windows, rank - int(low.sum())))
 
     def window(self, rank: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return how many keys of each run are among the first `rank` at least, and at most."""
@@ -86,3 +82,16 @@ class Samples:
         above = np.array([np.searchsorted(places, most) for places in self._places])
         low = np.where(below > 0, (below - 1) * self.step + 1, 0)
         return low, np.minimum(above * self.step, self._lengths)
+
+
+def first_of(windows: Sequence[np.ndarray[Any, Any]], rank: int) -> np.ndarray[Any, Any]:
+    """Return how many codes of each sorted array are among the first `rank` of all."""
+    everything = np.concatenate(windows)
+    if rank == everything.size:
+        return np.array([window.size for window in windows])
+    border = np.partition(everything, rank)[rank]
+    before = np.array([np.searchsorted(window, border, "left") for window in windows])
+    until = np.array([np.searchsorted(window, border, "right") for window in windows])
+    # Keys that equal the border are taken from the first arrays first.
+    equal = until - before
+    return np.asarray(before + np.clip(rank - before.sum() - (np.cumsum(equal) - equal), 0, equal))

@@ -92,3 +92,15 @@ class SortProblem(Problem):
             moved = self.dtype.itemsize + 8
         keys = self.rows * self.n
         return Work(flops=0, bytes=float(keys * moved), items=keys, item="keys")
+
+
+@dataclass(frozen=True)
+class RunsProblem(SortProblem):
+    """Merge the sorted runs that make a row of `n` keys; equal keys are taken run by run."""
+
+    runs: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.runs < 2 or self.rows != 1 or self.indices or self.bits is not None:
+            raise InvalidProblem("at least two runs of one row are merged, by whole keys")

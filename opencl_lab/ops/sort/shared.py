@@ -9,7 +9,7 @@ Rows are divided if there are as many as devices. Else each row is:
 
 The cuts are exact (`multiway_split`). What a device has sorted stays there; only keys of which
 another one makes the result go by way of the host. So with two devices, three quarters of the keys'
-bytes go each way, by two links. CPUs merge; others sort again, which merges, as sorts are stable.
+bytes go each way, by two links. Many runs are sorted again, which merges, as sorts are stable.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class _SharedRow:
         lengths = [len(piece) for piece in pieces]
         if sum(map(bool, lengths)) < 2:
             made = keys
-        elif merges(self._devices[index], lengths):
+        elif merges(self._devices[index], lengths, keys):
             (made,) = merge_runs([keys], lengths, descending=self._problem.descending)
         else:
             made = self._sorted(keys)
