@@ -76,6 +76,12 @@ def check_products_and_transforms_stay_on_devices(comm, rng):
             )
             made = multiply(left, right)
             assert made.on_device and np.allclose(made.gather(), a @ b, atol=1e-4)
+        row = x.reshape(-1)
+        for name in ("fft", "ifft", "irfft", "rfft"):
+            given = row.real.copy() if name == "rfft" else row
+            made = getattr(dist_fft, name)(there(DistArray.from_global(given), device))
+            right = getattr(np.fft, name)(given)
+            assert made.on_device and np.allclose(made.gather(), right, atol=1e-3)
         made = dist_fft.fft2(there(DistArray.from_global(x), device))
         assert made.on_device and np.allclose(made.gather(), np.fft.fft2(x), atol=1e-3)
 

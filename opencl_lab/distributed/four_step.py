@@ -32,16 +32,27 @@ import numpy as np
 import opencl_lab.fft as single
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array, copied, copy_all, in_threads, new_array
+from opencl_lab.distributed.device_exchange import between_devices
 from opencl_lab.distributed.exchange import Region, by_memory
 from opencl_lab.distributed.layout import Run, Shape, Slab, Split, slab
-from opencl_lab.distributed.mpi import phases
+from opencl_lab.distributed.mpi import mpi, phases
 from opencl_lab.distributed.node import NodeMemory, node_of
 from opencl_lab.distributed.transform_task import TransformTask, factors_of
+from opencl_lab.ops.fft.passes.builder import real_dtype
 from opencl_lab.ops.fft.problem import complex_dtype
+from opencl_lab.runtime.session import session_of
+
+ROOM = 4
+"""How many times a row must fit in a device, for its result and for what the transform needs."""
 
 
 def one_row(a: DistArray, task: TransformTask, where: dict[str, Any]) -> DistArray:
-    """Transform one row as a matrix; see the module. Its parts stay on the host in between."""
+    """Transform one row as a matrix; see the module. Its parts stay on the host in between.
+
+    Parts on GPUs of one node go to one of them, and the result comes back: that is less to move.
+    """
+    if task.natural and _fits_one_device(a):
+        return _on_one_device(a, task, where)
     dtype = complex_dtype(a.dtype)
     x = DistArray(a.shape, dtype, a.host().astype(dtype, copy=False), a.distribution, a.comm)
     if task.name == "ifft" and not task.natural:
@@ -62,6 +73,27 @@ def one_row(a: DistArray, task: TransformTask, where: dict[str, Any]) -> DistArr
     if a.comm.size == 1 or a.size == 1:  # there was nothing to transform or to move
         local = local.copy()
     return a.like(local, global_shape=made.shape, distribution=made.distribution)
+
+
+def _fits_one_device(a: DistArray) -> bool:
+    """Return whether ranks move parts between devices, and one holds the row and what it needs."""
+    if between_devices(a.comm, a.local) is None:
+        return False
+    room = session_of(a.local.queue).device.global_memory
+    fits = ROOM * a.size * complex_dtype(a.dtype).itemsize <= room
+    return bool(a.comm.allreduce(fits, op=mpi().LAND))
+
+
+def _on_one_device(a: DistArray, task: TransformTask, where: dict[str, Any]) -> DistArray:
+    (n,), others = task.shape, [0] * (a.comm.size - 1)
+    x = a.moved(slab(0, [a.size, *others]))
+    how = {"n": task.n} if task.name == "irfft" else {}
+    if a.comm.rank == 0:
+        local = getattr(single, task.name)(x.local, norm=task.norm, **how, **where)
+    else:
+        kind = complex_dtype(a.dtype)
+        local = np.empty(0, kind if task.name != "irfft" else real_dtype(kind))
+    return a.like(local, global_shape=(n,), distribution=slab(0, [n, *others]))
 
 
 def _rows(shape: Shape, comm: Any) -> Slab:
