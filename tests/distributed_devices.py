@@ -10,7 +10,16 @@ from distributed_sort import alike, even, keys_of, parts_of
 from sort_checks import stable_order
 
 import opencl_lab as ol
-from opencl_lab.distributed import DistArray, block_cyclic, blocks, conv2d, device_of, node, slab
+from opencl_lab.distributed import (
+    DistArray,
+    block_cyclic,
+    blocks,
+    conv2d,
+    device_exchange,
+    device_of,
+    node,
+    slab,
+)
 from opencl_lab.distributed import fft as dist_fft
 from opencl_lab.distributed import gemm as multiply
 from opencl_lab.distributed.node import node_of
@@ -84,6 +93,22 @@ def check_products_and_transforms_stay_on_devices(comm, rng):
             assert made.on_device and np.allclose(made.gather(), right, atol=1e-3)
         made = dist_fft.fft2(there(DistArray.from_global(x), device))
         assert made.on_device and np.allclose(made.gather(), np.fft.fft2(x), atol=1e-3)
+
+
+def check_parts_of_the_host_go_between_devices(comm, rng):
+    x, keys = rng.standard_normal((24, 30)).astype("c8"), rng.integers(-9, 9, 301).astype("i4")
+    least, device_exchange.LEAST_PLACED = device_exchange.LEAST_PLACED, 0
+    try:
+        with own_memory(comm):
+            a, row = DistArray.from_global(x), DistArray.from_global(x.reshape(-1))
+            found = [multiply(a, a, trans_b="T"), dist_fft.fft2(a), dist_fft.ifft(row)]
+            found += [sort(DistArray.from_global(keys)), dist_fft.fft2(a.like(a.local.real))]
+            right = [x @ x.T, np.fft.fft2(x), np.fft.ifft(x.reshape(-1))]
+            right += [np.sort(keys), np.fft.fft2(x.real)]
+            for one, other in zip(found, right, strict=True):
+                assert not one.on_device and np.allclose(one.gather(), other, atol=1e-3)
+    finally:
+        device_exchange.LEAST_PLACED = least
 
 
 def check_borders_of_images_stay_on_devices(comm, rng):

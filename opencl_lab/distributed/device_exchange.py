@@ -17,16 +17,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from opencl_lab.core.device import Device
 from opencl_lab.distributed.exchange import Placement
 from opencl_lab.distributed.layout import Gathered, Run, Shape, common, places
 from opencl_lab.distributed.mpi import mpi, phases
 from opencl_lab.distributed.node import NodeMemory, node_of
 from opencl_lab.runtime.arrays import AnyArray, assign, copied, is_device_array
 from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.exchange import to_device
 from opencl_lab.runtime.pieces import Piece, Place, assign_part, piece_of
 from opencl_lab.runtime.pinned import marked
 from opencl_lab.runtime.results import borrowed
 from opencl_lab.runtime.session import session_of
+
+LEAST_PLACED = 1 << 24
+"""Bytes of all ranks from which parts of the host are exchanged between devices."""
+ROOM = 4
+"""How many times parts must fit in a device, for what is exchanged, results and scratch memory."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,23 @@ def between_devices(comm: Any, local: AnyArray) -> NodeMemory | None:
         return None
     own = is_device_array(local) and not session_of(local.queue).device.unified_memory
     return node if comm.allreduce(own, op=mpi().LAND) else None
+
+
+def placed(comm: Any, arrays: Sequence[AnyArray], device: Device) -> list[AnyArray] | None:
+    """Return parts of the host on the device of this rank, where the ranks can exchange them.
+
+    None on all ranks, if there is no such way or some parts are on devices already; if all parts
+    together have less than `LEAST_PLACED` bytes, or a device may lack the room.
+    """
+    if node_of(comm) is None:
+        return None
+    queue, nbytes = device.queue(), sum(array.nbytes for array in arrays)
+    seen = session_of(queue).device
+    simple = all(not is_device_array(x) and x.dtype.kind in "biufc" for x in arrays)
+    fits = simple and not seen.unified_memory and ROOM * nbytes <= seen.global_memory
+    if not comm.allreduce(fits, op=mpi().LAND) or comm.allreduce(nbytes) < LEAST_PLACED:
+        return None
+    return [to_device(array, queue=queue) for array in arrays]
 
 
 def _moves(comm: Any, before: Placement, after: Placement) -> list[Move] | None:

@@ -32,7 +32,7 @@ import numpy as np
 import opencl_lab.fft as single
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array, copied, copy_all, in_threads, new_array
-from opencl_lab.distributed.device_exchange import between_devices
+from opencl_lab.distributed.device_exchange import ROOM, between_devices
 from opencl_lab.distributed.exchange import Region, by_memory
 from opencl_lab.distributed.layout import Run, Shape, Slab, Split, slab
 from opencl_lab.distributed.mpi import mpi, phases
@@ -41,9 +41,6 @@ from opencl_lab.distributed.transform_task import TransformTask, factors_of
 from opencl_lab.ops.fft.passes.builder import real_dtype
 from opencl_lab.ops.fft.problem import complex_dtype
 from opencl_lab.runtime.session import session_of
-
-ROOM = 4
-"""How many times a row must fit in a device, for its result and for what the transform needs."""
 
 
 def one_row(a: DistArray, task: TransformTask, where: dict[str, Any]) -> DistArray:

@@ -15,7 +15,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.distributed.array import DistArray
-from opencl_lab.distributed.device_exchange import on_devices
+from opencl_lab.distributed.device_exchange import on_devices, placed
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import by_memory
 from opencl_lab.distributed.freivalds import verify_product
@@ -130,13 +130,18 @@ def _gemm(
     asked = agreed(comm, lambda: _checked(wanted, comm.size))
     device = agreed(comm, lambda: device_of(comm, spec))
     matrices = {"a": a, "b": b} | ({} if used is None else {"c": used})
-    found = None
+    found = there = None
     if asked is None:
-        found = _by_slabs(comm, problem, matrices, how, device, layout)
+        there = placed(comm, [matrix.local for matrix in matrices.values()], device)
+        pairs = zip(matrices.items(), there or (), strict=False)
+        near = {name: matrix.like(part) for (name, matrix), part in pairs}
+        found = _by_slabs(comm, problem, near or matrices, how, device, layout)
     if found is None:
         result = multiply(comm, problem, matrices, how, device, layout, asked)
         found = a.like(result, target, shape)
     found = found.redistribute(target)
+    if there is not None:
+        found = a.like(found.host(), target, shape)
     if check:
         verify_product(found, a, b, used, problem)
     return found

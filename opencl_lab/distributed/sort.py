@@ -25,7 +25,7 @@ from opencl_lab.core.options import whole_number
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.cuts import cuts_by_counting, cuts_by_samples
-from opencl_lab.distributed.device_exchange import between_devices, on_devices
+from opencl_lab.distributed.device_exchange import between_devices, on_devices, placed
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import exchange_rows
 from opencl_lab.distributed.layout import Pieces, Slab, Split, slab
@@ -79,7 +79,7 @@ def sort(
         On all ranks, if one of them does not find the device.
     """
     keys, used = _start(a, comm, device, descending=bool(descending))
-    return keys.like(_sorted(keys, [keys.local], descending, used)[0], distribution=slab(0))
+    return keys.like(_sorted(keys.comm, [keys.local], descending, used)[0], distribution=slab(0))
 
 
 @collective
@@ -102,7 +102,7 @@ def argsort(
     else:
         queue = keys.local.queue if keys.on_device else None
         places = np.arange(*_range(keys)) if queue is None else positions(*_range(keys), queue)
-        order = _sorted(keys, [keys.local, places], descending, used)[1]
+        order = _sorted(keys.comm, [keys.local, places], descending, used)[1]
     return keys.like(order, distribution=slab(0))
 
 
@@ -135,7 +135,7 @@ def sort_by_key(
     second = _given(values, first.comm, keys=False)
     agreed(first.comm, lambda: _check_pair(first, second))
     second = second.redistribute(first.distribution)
-    one, other = _sorted(first, [first.local, second.local], descending, used)
+    one, other = _sorted(first.comm, [first.local, second.local], descending, used)
     return first.like(one, distribution=slab(0)), first.like(other, distribution=slab(0))
 
 
@@ -228,7 +228,7 @@ def unique(
     found = unique_keys(keys.local, return_counts=True, **_place(keys.local, used))
     arrays = list(found[: 1 + bool(return_counts)])
     if keys.comm.size > 1:
-        arrays = [to_host(x) for x in _sorted(keys, arrays, False, used)]
+        arrays = [to_host(x) for x in _sorted(keys.comm, arrays, False, used)]
         arrays = _without_repeated(keys.comm, *arrays)
     lengths = keys.comm.allgather(arrays[0].size)
     bounds = np.array(Split(sum(lengths), keys.comm.size).bounds) - sum(lengths[: keys.comm.rank])
@@ -311,17 +311,15 @@ def _place(array: Any, device: Device) -> dict[str, Any]:
     return {} if is_device_array(array) else {"device": device}
 
 
-def _beside(keys: DistArray, array: Array) -> Any:
-    """Return an array on the side of the keys, host or device."""
-    return to_device(array, queue=keys.local.queue) if keys.on_device else array
-
-
 # --------------------------------------------------------------------------------------- the sort
 
 
-def _sorted(keys: DistArray, mine: list[Any], descending: bool, device: Device) -> list[Any]:
+def _sorted(comm: Any, mine: list[Any], descending: bool, device: Device) -> list[Any]:
     """Sort local parts, of any lengths: keys, and values if there are any."""
-    comm = keys.comm
+    there = placed(comm, mine, device)
+    if there is not None:
+        return [to_host(array) for array in _sorted(comm, there, descending, device)]
+    queue = mine[0].queue if is_device_array(mine[0]) else None
     mine = _on_device(mine, descending, device)
     if comm.size == 1:
         return mine
@@ -331,9 +329,8 @@ def _sorted(keys: DistArray, mine: list[Any], descending: bool, device: Device) 
     else:
         cuts = cuts_by_samples(comm, mine[0], descending)
     found = [_exchanged(comm, array, np.diff(cuts).tolist()) for array in mine]
-    mine = [_beside(keys, array) for array, _ in found]
-    lengths = found[0][1]
-    queue = mine[0].queue if keys.on_device else device.queue()
+    mine = [array if queue is None else to_device(array, queue=queue) for array, _ in found]
+    lengths, queue = found[0][1], queue or device.queue()
     if merges(session_of(queue).device, lengths, *mine):
         return merge_runs(mine, lengths, descending=descending, queue=queue)
     return _on_device(mine, descending, device)

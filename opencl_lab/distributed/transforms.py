@@ -14,6 +14,7 @@ import opencl_lab.fft as single
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import lacks_type
 from opencl_lab.distributed.array import DistArray
+from opencl_lab.distributed.device_exchange import placed
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.four_step import one_row
 from opencl_lab.distributed.layout import Distribution, blocks, slab
@@ -39,13 +40,18 @@ def transform(
     same(comm, task, "the arguments")
     where = agreed(comm, lambda: _where(a, device))
     uncut = all(a.layout.grid[axis] == 1 for axis in task.axes)
-    if not natural or (a.ndim == 1 and not uncut):
-        made = one_row(a, task, where)
-    elif uncut:
-        made = _uncut(a, name, task.axes, task, where)
-    else:
-        made = _in_stages(a, task, where)
-    return made.redistribute(task.wanted)
+    if uncut and natural:
+        return _uncut(a, name, task.axes, task, where).redistribute(task.wanted)
+    # Parts of the host go to the devices once, and come back at the end.
+    there = placed(comm, [a.local], where["device"]) if "device" in where and natural else None
+    x = a if there is None else a.like(there[0])
+    if there is not None:
+        where = {"queue": there[0].queue}
+    made = one_row(x, task, where) if not natural or a.ndim == 1 else _in_stages(x, task, where)
+    made = made.redistribute(task.wanted)
+    if there is not None:
+        made = a.like(made.host(), made.distribution, made.global_shape)
+    return made
 
 
 def _where(a: DistArray, device: DeviceSpec) -> dict[str, Any]:
