@@ -30,7 +30,7 @@ from opencl_lab.runtime.pinned import marked
 from opencl_lab.runtime.results import borrowed
 from opencl_lab.runtime.session import session_of
 
-LEAST_PLACED = 1 << 24
+LEAST_PLACED = 1 << 22
 """Bytes of all ranks from which parts of the host are exchanged between devices."""
 ROOM = 4
 """How many times parts must fit in a device, for what is exchanged, results and scratch memory."""
