@@ -30,6 +30,8 @@ os.environ["OCLAB_DATA_DIR"] = os.environ["OCLAB_CACHE_DIR"] + "/data"
 os.environ.setdefault("OCLAB_DEVICE", "gpu" if os.environ.get("OCLAB_PRETEND") else "cpu")
 os.environ.setdefault("OCLAB_SELFTEST", "off")  # the tests themselves are harder on a device
 os.environ.setdefault("POCL_CACHE_DIR", os.environ["OCLAB_CACHE_DIR"] + "/pocl")  # of all workers
+# Ranks of MPICH wait without taking the processors from those that compile.
+os.environ.setdefault("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
 
 import numpy as np
 import pyopencl as cl

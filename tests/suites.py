@@ -3,7 +3,8 @@
 A test marked `full` is one of corners, of every combination, of processes of its own, or of a long
 search. Of a test marked ``few`` the default suite runs cases that together have each value of each
 parameter, and of one marked ``few(most)`` at most so many of these; the other cases are marked
-`full` here. With ``--every N`` one in N of a test's cases marked `full` is run.
+`full` here. With ``--every N`` one in N of a test's cases marked `full` is run, beginning with the
+first one, or after N if the default suite has few cases of the test.
 """
 
 from __future__ import annotations
@@ -50,10 +51,15 @@ def few(cases, most=None):
     return [chosen[(2 * number + 1) * len(chosen) // (2 * most)] for number in range(most)]
 
 
+def test_of(item):
+    """Return the name of the test of which an item is a case."""
+    return item.nodeid.partition("[")[0]
+
+
 def mark_others(items):
     """Mark the cases of tests with few of them in the default suite, but for those few."""
     marked = [item for item in items if item.get_closest_marker("few")]
-    for _, group in itertools.groupby(marked, key=lambda item: item.nodeid.partition("[")[0]):
+    for _, group in itertools.groupby(marked, key=test_of):
         tests = list(group)
         marker = tests[0].get_closest_marker("few")
         chosen = few([item.callspec.params for item in tests], *marker.args)
@@ -63,14 +69,18 @@ def mark_others(items):
 
 
 def thin_out(config, items):
-    """Leave out all but one in so many of each test's cases that are marked `full`."""
-    left_out, seen = [], Counter()
+    """Leave out all but one in so many of each test's cases that are marked `full`.
+
+    The few cases that the default suite has of a test stand for the first one.
+    """
+    full = {item for item in items if item.get_closest_marker("full")}
+    few_of_default = (item for item in items if item.get_closest_marker("few") and item not in full)
+    left_out, seen = [], Counter({test_of(item): 1 for item in few_of_default})
     for item in items:
-        if item.get_closest_marker("full"):
-            name = item.nodeid.partition("[")[0]
-            if seen[name] % config.option.every:
+        if item in full:
+            if seen[test_of(item)] % config.option.every:
                 left_out.append(item)
-            seen[name] += 1
+            seen[test_of(item)] += 1
     gone = set(left_out)
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)

@@ -11,6 +11,7 @@ from scipy import signal
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d import adaptive
 from opencl_lab.ops.conv2d.functions import conv2d
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
@@ -62,6 +63,7 @@ def test_the_image_decides(kind, way, group, quick_transforms, rng, queue):
         assert (conv2d(image, weights, algorithm=other, queue=queue) != result).any()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["uniform", "stars"])
 @pytest.mark.parametrize("mode", ["same", "full"])
 def test_batches_of_colours_in_rounds(kind, mode, quick_transforms, rng, queue):
@@ -79,6 +81,7 @@ def test_batches_of_colours_in_rounds(kind, mode, quick_transforms, rng, queue):
             assert_close(result[image, ..., channel], expected, weights, np.abs(images).max())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 200), (200, 3), (5, 7)])
 def test_images_smaller_than_the_sample(shape, quick_transforms, rng, queue):
     image, weights = rng.random(shape, np.float32), rng.uniform(-1, 1, (9, 9))
@@ -88,7 +91,7 @@ def test_images_smaller_than_the_sample(shape, quick_transforms, rng, queue):
 def test_calls_in_a_row_decide_each_for_itself(quick_transforms, rng, queue):
     """The counter of the groups that have come is zero again after each call."""
     weights = rng.random((23, 21), np.float32)
-    images = [image_of(kind, (140, 203), rng) for kind in ("uniform", "stars")]
+    images = [image_of(kind, (150, 203), rng) for kind in ("uniform", "stars")]
     expected = [
         conv2d(image, weights, algorithm=way, queue=queue)
         for image, way in zip(images, ("fft", "register"), strict=True)
@@ -97,7 +100,7 @@ def test_calls_in_a_row_decide_each_for_itself(quick_transforms, rng, queue):
         result = conv2d(images[turn % 2], weights, algorithm="adaptive", queue=queue)
         np.testing.assert_array_equal(result, expected[turn % 2])
     algorithm, device = CONV2D.algorithm("adaptive"), session_of(queue).device
-    problem = CONV2D.problem(size=150, ksize=21)
+    problem = Conv2dProblem(150, 203, 23, 21)
     plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
     executable = Executable(plan, session_of(queue))
     execute(executable, CONV2D.generate(problem, 0), queue)

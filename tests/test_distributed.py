@@ -1,5 +1,7 @@
 """Distributed operations on one to seven ranks, all checks in one job.
 
+One rank is first, as it compiles for the others, too.
+
 They need mpi4py and an MPI library, which the default installation does not have.
 """
 
@@ -11,7 +13,7 @@ from opencl_lab.lab.reference.mpi import no_mpi
 pytestmark = pytest.mark.skipif(no_mpi() is not None, reason=f"{no_mpi()}")
 
 MODULES = sorted(path.stem for path in HERE.glob("distributed_*.py"))
-RANKS = (1, 2, 3, 4, 7)
+RANKS = (1, 4, 7, *(pytest.param(few, marks=pytest.mark.full) for few in (2, 3)))
 BY_MESSAGES = (3, 7)
 """Numbers of ranks that exchange as those of several nodes do."""
 

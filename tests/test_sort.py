@@ -56,6 +56,7 @@ def test_kinds_of_numpy_are_all_stable(function, rng, queue):
             function(keys, **wrong, queue=queue)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", ["M8[D]", "m8[ns]", "M8"])
 def test_times_are_keys_of_every_function(dtype, descending, side, rng):

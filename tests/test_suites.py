@@ -51,8 +51,13 @@ def test_one_in_so_many_cases_is_left():
     config = SimpleNamespace(option=SimpleNamespace(every=3), hook=hook)
     items = [Item(f"many[{number}]", "full") for number in range(7)]
     items += [Item("alone", "full"), *(Item(f"always[{number}]") for number in range(2))]
+    items += [
+        Item("few[0]", "few"),
+        *(Item(f"few[{number}]", "few", "full") for number in (1, 2, 3)),
+    ]
     before = list(items)
     suites.thin_out(config, items)
     names = [item.nodeid for item in items]
-    assert names == ["many[0]", "many[3]", "many[6]", "alone", "always[0]", "always[1]"]
+    assert names[:3] == ["many[0]", "many[3]", "many[6]"]
+    assert names[3:] == ["alone", "always[0]", "always[1]", "few[0]", "few[3]"]
     assert {*gone, *items} == {*before} and len(gone) + len(items) == len(before)
