@@ -17,10 +17,10 @@
 ## each whether it does anything, is the FIRST or LAST that does, and where it goes (TO_SORTED). Items
 ## 0 to RADIX - 1 each have to do with one value of the digit.
 ##
-## ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX   see radix_gpu.cl.mako
+## ELEMENT, LOOK_BACK, TOP, WG_SIZE, ROOM, PTX   see radix_gpu.cl.mako
 <%namespace name="lookback" file="/common/lookback.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
-<%def name="declare(ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX)">\
+<%def name="declare(ELEMENT, LOOK_BACK, TOP, WG_SIZE, ROOM, PTX)">\
 % if LOOK_BACK:
 /* Count the keys of a tile that have a digit: what it would have announced. */
 static uint count_tile(__global const ukey_t *source, const index_t n, const uint tile, const uint digit,
@@ -63,7 +63,11 @@ void scatter(__global const ukey_t *keys,
     __local ulong room[${-(-ROOM // 8)}] __attribute__((aligned(16)));
     __local uint sums[SCAN_WORDS];
     __local index_t offsets[RADIX];
-    const uint item = (uint)get_local_id(0), shift = pass * DIGIT_BITS;
+    const uint item = (uint)get_local_id(0)${"" if TOP else ", shift = pass * DIGIT_BITS"};
+% if TOP:
+    if (pass >= TOP_PASSES && !pass_flags[get_num_groups(0) / tiles * ROW_FLAGS])
+        return;
+% endif
 % if LOOK_BACK:
     __local uint taken;
     const uint ticket = take_ticket(tickets + pass, &taken);
@@ -72,7 +76,13 @@ void scatter(__global const ukey_t *keys,
     const uint ticket = (uint)get_group_id(0);
 % endif
     const size_t row = ticket / tiles;
+% if TOP:
+    __global const uint *words = pass_flags + row * ROW_FLAGS;
+    const uint tile = ticket % tiles, flags = pass < TOP_PASSES || words[PASSES] & UNFINISHED ? words[pass] : 0;
+    const uint digit = flags >> DIGIT_AT, shift = digit * DIGIT_BITS;
+% else:
     const uint tile = ticket % tiles, flags = pass_flags[row * DIGITS + pass];
+% endif
     const index_t begin = (index_t)tile * TILE;
     const uint valid = n - begin < TILE ? (uint)(n - begin) : TILE;
 % if LOOK_BACK:
@@ -134,7 +144,7 @@ ${registers.each("j", "ITEM_KEYS", PTX)} {
                                  LOOK_BACK.looks, LOOK_BACK.max_polls)}\
             if (tile > 0)
                 announce_all(&mine[(size_t)tile * RADIX + item], sum + here);
-            offsets[item] = bases[(row * DIGITS + pass) * RADIX + item] + (index_t)sum - before;
+            offsets[item] = bases[(row * DIGITS + ${"digit" if TOP else "pass"}) * RADIX + item] + (index_t)sum - before;
 % else:
             offsets[item] = table[(row * RADIX + item) * tiles + tile] - before;
 % endif
