@@ -26,6 +26,9 @@
 ## TOP       passes   how many passes the top digits have
 ##           alike    see above
 <%namespace name="registers" file="/common/registers.mako"/>\
+<%!
+    TOGETHER = 4  # keys of an item that are read together
+%>\
 <%def name="schedule(TOP)">\
 #define TOP_PASSES ${TOP.passes}
 #define PASSES (TOP_PASSES + DIGITS)
@@ -137,21 +140,23 @@ void mend(__global ukey_t *sorted,
     if (item == 0)
         runs = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (word & MENDED) {
-        /* Compare each key with the one before it. */
-        ukey_t own[ITEM_KEYS], before[ITEM_KEYS];
-${registers.each("j", "ITEM_KEYS", PTX)} {
-            const index_t i = begin + j * WG_SIZE + item;
-            const bool both = 0 < i && i < n;
-            own[j] = both ? code(keys[i]) : 0;
-            before[j] = both ? code(keys[i - 1]) : ~(ukey_t)0;
+    /* Compare each key with the one before it; some together, without branches between the reads. */
+    for (uint part = word & MENDED ? 0 : TILE; part < TILE; part += ${TOGETHER} * WG_SIZE) {
+        bool agrees[${TOGETHER}];
+${registers.each("j", TOGETHER, PTX)} {
+            const uint place = part + j * WG_SIZE + item;
+            const index_t i = begin + place, known = LESSER(i, n - 1);
+            const ukey_t differ = code(keys[known]) ^ code(keys[GREATER(known, 1) - 1]);
+            agrees[j] = (place < TILE) & (0 < i) & (i < n) & !(differ >> shift);
         }
-${registers.each("j", "ITEM_KEYS", PTX)}
-            if (!((own[j] ^ before[j]) >> shift)) {
-                const index_t i = begin + j * WG_SIZE + item;
-                if (i == 1 || (code(keys[i - 2]) ^ own[j]) >> shift)
-                    starts[atomic_inc(&runs)] = (ushort)(j * WG_SIZE + item);
-                else if (i > RUN && own[j] < before[j] && !((code(keys[i - RUN - 1]) ^ own[j]) >> shift))
+${registers.each("j", TOGETHER, PTX)}
+            if (agrees[j]) {
+                const uint place = part + j * WG_SIZE + item;
+                const index_t i = begin + place;
+                const ukey_t own = code(keys[i]);
+                if (i == 1 || (own ^ code(keys[i - 2])) >> shift)
+                    starts[atomic_inc(&runs)] = (ushort)place;
+                else if (i > RUN && !((own ^ code(keys[i - RUN - 1])) >> shift) && own < code(keys[i - 1]))
                     right = false;
             }
     }
