@@ -160,7 +160,7 @@ ${registers.each("j", TOGETHER, PTX)}
                     right = false;
             }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     for (uint k = item; k < runs; k += WG_SIZE) {
         const index_t start = begin + starts[k] - 1;
         right = sort_run(keys + start, ${"sorted_values + row * n + start, " if value else ""}n - start, shift) && right;
