@@ -51,6 +51,11 @@
 <%namespace name="radix_gpu_scan" file="radix_gpu_scan.mako"/>\
 <%namespace name="radix_gpu_scatter" file="radix_gpu_scatter.mako"/>\
 <%namespace name="radix_gpu_top" file="radix_gpu_top.mako"/>\
+% if TOP:
+/* What two kernels call is part of both, as private arrays in memory are slow. */
+#define inline inline __attribute__((always_inline))
+
+% endif
 ${keys.declare(ELEMENT)}\
 ${radix_gpu_tile.declare(WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
 % if LOOK_BACK:

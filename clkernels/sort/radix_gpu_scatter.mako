@@ -17,6 +17,9 @@
 ## each whether it does anything, is the FIRST or LAST that does, and where it goes (TO_SORTED). Items
 ## 0 to RADIX - 1 each have to do with one value of the digit.
 ##
+## With TOP there is `scatter_again`, too: the passes over all digits, for rows that are UNFINISHED. As they
+## mostly do nothing, they have few groups, which take tiles until none is left.
+##
 ## ELEMENT, LOOK_BACK, TOP, WG_SIZE, ROOM, PTX   see radix_gpu.cl.mako
 <%namespace name="lookback" file="/common/lookback.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
@@ -34,8 +37,9 @@ static uint count_tile(__global const ukey_t *source, const index_t n, const uin
 }
 
 % endif
+% for again in ((False, True) if TOP else (False,)):
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void scatter(__global const ukey_t *keys,
+void ${"scatter_again" if again else "scatter"}(__global const ukey_t *keys,
             __global ukey_t *sorted,
             __global ukey_t *spare,
 % if ELEMENT.value:
@@ -58,27 +62,48 @@ void scatter(__global const ukey_t *keys,
 % endif
             const index_t n,
             const uint tiles,
-            const uint pass)
+            const uint pass${"," if again else ")"}
+% if again:
+            const uint rows)
+% endif
 {
     __local ulong room[${-(-ROOM // 8)}] __attribute__((aligned(16)));
     __local uint sums[SCAN_WORDS];
     __local index_t offsets[RADIX];
     const uint item = (uint)get_local_id(0)${"" if TOP else ", shift = pass * DIGIT_BITS"};
-% if TOP:
-    if (pass >= TOP_PASSES && !pass_flags[get_num_groups(0) / tiles * ROW_FLAGS])
-        return;
-% endif
 % if LOOK_BACK:
     __local uint taken;
+% endif
+% if TOP and not again:
+    if (get_num_groups(0) == tiles && !pass_flags[pass]) { /* a single row, which does not have this pass */
+        if (item < RADIX)
+            status[((~pass & 1) * tiles + get_group_id(0)) * RADIX + item] = 0;
+        return;
+    }
+% endif
+% if again:
+    if (!pass_flags[rows * ROW_FLAGS])
+        return;
+    for (size_t turn = 0; turn < (size_t)rows * tiles; turn += get_num_groups(0)) {
+    barrier(CLK_LOCAL_MEM_FENCE); /* all know the last ticket */
+% endif
+% if LOOK_BACK:
     const uint ticket = take_ticket(tickets + pass, &taken);
+% if not again:
     const size_t rows = get_num_groups(0) / tiles;
+% endif
 % else:
     const uint ticket = (uint)get_group_id(0);
 % endif
+% if again:
+    const bool there = ticket < (size_t)rows * tiles;
+    const size_t row = there ? ticket / tiles : 0;
+% else:
     const size_t row = ticket / tiles;
+% endif
 % if TOP:
     __global const uint *words = pass_flags + row * ROW_FLAGS;
-    const uint tile = ticket % tiles, flags = pass < TOP_PASSES || words[PASSES] & UNFINISHED ? words[pass] : 0;
+    const uint tile = ticket % tiles, flags = ${"there && words[PASSES] & UNFINISHED ? words[pass] : 0" if again else "words[pass]"};
     const uint digit = flags >> DIGIT_AT, shift = digit * DIGIT_BITS;
 % else:
     const uint tile = ticket % tiles, flags = pass_flags[row * DIGITS + pass];
@@ -89,7 +114,7 @@ void scatter(__global const ukey_t *keys,
     /* Two passes take turns with two halves of `status`: this one clears that of the next. */
     volatile __global status_t *mine = status + ((pass & 1) * rows * tiles + row * tiles) * RADIX;
     volatile __global status_t *next = status + ((~pass & 1) * rows * tiles + row * tiles) * RADIX;
-    if (item < RADIX)
+    if (${"there && " if again else ""}item < RADIX)
         next[(size_t)tile * RADIX + item] = 0;
 % endif
     if (flags) {
@@ -184,5 +209,12 @@ ${registers.each("k", "ITEM_KEYS", PTX)} {
         }
 % endif
     }
+% if again:
+    }
+% endif
 }
+% if TOP and not again:
+
+% endif
+% endfor
 </%def>\

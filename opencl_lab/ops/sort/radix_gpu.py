@@ -22,7 +22,7 @@ WIDE = 1 << 30
 """Keys of a row from which counts need 64 bits."""
 MAX_POLLS = 1 << 12
 """Looks in vain at an earlier tile, after which a group counts its keys itself."""
-HISTOGRAM_GROUPS = 8  # per compute unit
+HISTOGRAM_GROUPS, AGAIN_GROUPS = 8, 4  # per compute unit
 MOST_COPIES = 8
 """Most copies of the counts in local memory."""
 COPIED = 1 << 20
@@ -221,9 +221,9 @@ class RadixGpu(Algorithm[SortProblem]):
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
         """Plan one launch for rows that fit in a group, else those of the form.
 
-        ``onesweep``: `histograms`, and for each digit `scatter`; for many keys of 8 bytes before
-        that the same for the most significant ones, and `mend`. ``scan``: `histograms`,
-        `scan_histograms`, and for each digit `count_tiles`, `scan_tiles`, `scatter`.
+        ``onesweep``: `histograms`, and for each digit `scatter`; for many keys of 8 bytes that for
+        the most significant ones, `mend`, and for each digit `scatter_again`. ``scan``:
+        `histograms`, `scan_histograms`, and for each digit `count_tiles`, `scan_tiles`, `scatter`.
         """
         elements = Elements(problem)
         if problem.n * problem.rows == 0:
@@ -325,7 +325,7 @@ class _Passes:
         word = 2 if self.wide else 1
         self.buffers["histogram"] = Buffer("histogram", "zeros", (entries * word + rows,), UINT)
         self._scratch("bases", (entries,), np.dtype(self.index))
-        top = self.top.passes if self.top else 0
+        top, every = self.top.passes if self.top else 0, rows * self.tiles
         passes = top + self.digits
         self._scratch("pass_flags", (rows * (passes + 1) + 1,), UINT)
         keys = named("keys", "sorted", "spare")
@@ -335,6 +335,7 @@ class _Passes:
         values = self._values(shape)
         cells = rows * self.tiles * self.radix
         n, tiles = self.index(self.problem.n), np.uint32(self.tiles)
+        few = min(every, AGAIN_GROUPS * self.units)
         groups = max(min(self.tiles, HISTOGRAM_GROUPS * self.units // rows), 1)
         counted, flags = named("histogram"), named("bases", "pass_flags")
         if self.look_back:
@@ -356,15 +357,19 @@ class _Passes:
             if top and number == top:
                 mended = named("sorted", *["sorted_values"] * bool(values), "pass_flags")
                 mended |= {"n": n, "tiles": tiles}
-                launches.append(self._launch("mend", rows * self.tiles, mended))
+                launches.append(self._launch("mend", every, mended))
             where: dict[str, Argument] = {"tiles": tiles, "pass": number}
             if not self.look_back:
                 of_tiles = {**keys, **named("pass_flags", "table"), "n": n, **where}
-                launches.append(self._launch("count_tiles", rows * self.tiles, of_tiles))
+                launches.append(self._launch("count_tiles", every, of_tiles))
                 scanned = {**named("bases", "pass_flags", "table"), **where}
                 launches.append(self._launch("scan_tiles", rows * self.radix, scanned))
             scattered = {**keys, **values, **named("pass_flags"), **found, "n": n, **where}
-            launches.append(self._launch("scatter", rows * self.tiles, scattered))
+            if top and number >= top:
+                scattered = {**scattered, "rows": np.uint32(rows)}
+                launches.append(self._launch("scatter_again", few, scattered))
+            else:
+                launches.append(self._launch("scatter", every, scattered))
         return Plan(tuple(self.buffers.values()), tuple(launches))
 
     def _scratch(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
