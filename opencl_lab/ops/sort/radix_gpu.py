@@ -125,10 +125,9 @@ def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
     """
     limits = device.capabilities
     alone = problem.dtype.itemsize == 8 and Elements(problem).value_dtype is None
-    if limits.inline_ptx and alone and limits.declared_memory >= 2 * WIDE_TILE_BYTES:
-        wg_size, most = _largest(problem, device, 512, WIDE_TILE_BYTES)
-    else:
-        wg_size, most = _largest(problem, device, 384 if limits.inline_ptx else 256)
+    wide = limits.inline_ptx and alone and limits.declared_memory >= 2 * WIDE_TILE_BYTES
+    wg_size = 512 if wide else 384 if limits.inline_ptx else 256
+    wg_size, most = _largest(problem, device, wg_size, WIDE_TILE_BYTES if wide else 0)
     keys, units = problem.rows * problem.n, device.compute_units
     if keys >= FEW_TILES * units * wg_size * most:
         return wg_size, most
@@ -277,11 +276,10 @@ class TopDigits:
         digit_bits = config.integer("DIGIT_BITS")
         # Skewed digits, such as the exponents of floats, take one more.
         passes = ceil_divide((problem.n - 1).bit_length() + UNLIKE_BITS, digit_bits) + 1
-        pays = problem.dtype.itemsize == 8 and problem.n * problem.rows >= TOP_KEYS
-        if not pays or config["FORM"] != "onesweep":
-            return None
-        digits = ceil_divide(problem.code_bits, digit_bits)
-        return cls(passes, 2.0**-UNLIKE_BITS) if passes < digits else None
+        fewer = passes < ceil_divide(problem.code_bits, digit_bits)
+        many = problem.dtype.itemsize == 8 and problem.n * problem.rows >= TOP_KEYS
+        pays = fewer and many and config["FORM"] == "onesweep"
+        return cls(passes, 2.0**-UNLIKE_BITS) if pays else None
 
 
 class _Passes:
@@ -366,8 +364,8 @@ class _Passes:
                 launches.append(self._launch("scan_tiles", rows * self.radix, scanned))
             scattered = {**keys, **values, **named("pass_flags"), **found, "n": n, **where}
             if top and number >= top:
-                scattered = {**scattered, "rows": np.uint32(rows)}
-                launches.append(self._launch("scatter_again", few, scattered))
+                again = {**scattered, "rows": np.uint32(rows)}
+                launches.append(self._launch("scatter_again", few, again))
             else:
                 launches.append(self._launch("scatter", every, scattered))
         return Plan(tuple(self.buffers.values()), tuple(launches))
