@@ -35,7 +35,8 @@ ${radix_gpu_top.schedule(TOP)}\
 static inline void scan_row(const size_t row, const index_t n, const bool here,
                               volatile __global uint *histogram,
                               __global index_t *restrict bases, __global uint *restrict pass_flags,
-                              __local uint *space, __local uint *shared_by_all, ${"__local uint *chances, " if TOP else ""}__local ulong *sums)
+                              __local uint *space, __local uint *shared_by_all, \
+${"__local uint *chances, " if TOP else ""}__local ulong *sums)
 {
     const uint item = (uint)get_local_id(0);
     if (item < DIGITS)

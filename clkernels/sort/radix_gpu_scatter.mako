@@ -103,7 +103,8 @@ void ${"scatter_again" if again else "scatter"}(__global const ukey_t *keys,
 % endif
 % if TOP:
     __global const uint *words = pass_flags + row * ROW_FLAGS;
-    const uint tile = ticket % tiles, flags = ${"there && words[PASSES] & UNFINISHED ? words[pass] : 0" if again else "words[pass]"};
+    const uint tile = ticket % tiles;
+    const uint flags = ${"there && words[PASSES] & UNFINISHED ? words[pass] : 0" if again else "words[pass]"};
     const uint digit = flags >> DIGIT_AT, shift = digit * DIGIT_BITS;
 % else:
     const uint tile = ticket % tiles, flags = pass_flags[row * DIGITS + pass];

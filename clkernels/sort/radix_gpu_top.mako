@@ -10,9 +10,9 @@
 ##     sorted by 2 of 4 digits   1.1.7.4  1.2.9.9  1.2.0.5  1.2.3.0  1.4.2.2
 ##     a run, mended                      1.2.0.5  1.2.3.0  1.2.9.9
 ##
-## Longer runs are only compared: they may be equal keys, or in order already. Where one is not, the row is
-## UNFINISHED, and passes over all digits follow, from the keys given. So do they if digits are not
-## independent, or if even the top passes do not suffice; else those do nothing.
+## Longer runs are only compared: they may be equal keys, or in order already. Where one is in disorder, as
+## digits were not independent, or where even all top passes do not suffice, the row is UNFINISHED: passes
+## over all digits follow, from the keys given (`scatter_again`). Else these do nothing.
 ##
 ## One item sorts a run, while others look at its keys. They look at the digits that all of the run have,
 ## and at keys beyond its first RUN: neither changes.
@@ -52,7 +52,8 @@ static inline void put_passes(__global uint *flags, const uint passes, const uin
         left += !shared_by_all[d];
     for (uint d = lowest; d < DIGITS; ++d)
         if (!shared_by_all[d]) {
-            flags[pass++] = ACTIVE | first | (left == 1 ? LAST : 0) | (left & 1 ? TO_SORTED : 0) | d << DIGIT_AT;
+            const uint word = ACTIVE | first | (left == 1 ? LAST : 0) | (left & 1 ? TO_SORTED : 0);
+            flags[pass++] = word | d << DIGIT_AT;
             first = 0;
             --left;
         }
@@ -84,8 +85,11 @@ static inline void choose_passes(__global uint *flags, const index_t n, const ui
 
 /* Sort the first RUN keys of a run, which agree from bit `shift` on, of the `left` keys from its first one
    to the end of the row. Returns whether the key after them is not before them. */
-static inline bool sort_run(__global ukey_t *keys, ${"__global out_value_t *values, " if value else ""}const index_t left,
-                            const uint shift)
+static inline bool sort_run(__global ukey_t *keys,
+% if value:
+                            __global out_value_t *values,
+% endif
+                            const index_t left, const uint shift)
 {
     ukey_t last = code(keys[0]);
     for (uint length = 1; length < left; ++length) {
@@ -135,6 +139,9 @@ void mend(__global ukey_t *sorted,
     const uint word = *state; /* what others may add to it does not matter here */
     const index_t begin = (index_t)tile * TILE;
     __global ukey_t *keys = sorted + row * n;
+% if value:
+    __global out_value_t *values = sorted_values + row * n;
+% endif
     const uint shift = (word >> DIGIT_AT) * DIGIT_BITS;
     bool right = !(word & UNFINISHED);
     if (item == 0)
@@ -163,7 +170,8 @@ ${registers.each("j", TOGETHER, PTX)}
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     for (uint k = item; k < runs; k += WG_SIZE) {
         const index_t start = begin + starts[k] - 1;
-        right = sort_run(keys + start, ${"sorted_values + row * n + start, " if value else ""}n - start, shift) && right;
+        const bool done = sort_run(keys + start, ${"values + start, " if value else ""}n - start, shift);
+        right = right && done;
     }
     if (!right) {
         atomic_or(state, UNFINISHED);
