@@ -199,6 +199,75 @@ def test_tiles_that_announce_nothing_are_counted(rng, queue, monkeypatch):
     np.testing.assert_array_equal(sorted_by(plan, keys, queue, "mute"), np.sort(keys))
 
 
+# ------------------------------------------------------- most significant digits first
+
+
+def _agreeing_keys(rng):
+    """Return rows of int64, and what becomes of each: words of ``radix_gpu_top.mako``."""
+    place, low = np.arange(MERGED), rng.integers(0, 1 << 20, MERGED)
+    wide = rng.integers(-(2**63), 2**63 - 1, MERGED)
+
+    def runs(length):
+        tops = rng.integers(-(2**42), 2**42, MERGED // length + 1) << 20
+        return np.repeat(tops, length)[:MERGED]
+
+    def swapped(at):  # two keys of one long run
+        keys, run = wide.copy(), (5 << 60) + np.arange(40)
+        run[[at, at + 1]] = run[[at + 1, at]]
+        keys[np.sort(rng.choice(MERGED, 40, replace=False))] = run
+        return keys
+
+    everything, mended, at_once, again = 0, 1, 2, 3
+    rows = [
+        (wide, mended), (np.sort(wide), mended), (np.repeat(wide, 40)[:MERGED], mended),
+        (runs(2) + low, mended), (rng.permutation(runs(16)) + low, mended),
+        (rng.permutation(runs(17)) + low, again), (runs(40) + place % 40, mended),
+        (runs(40) - place % 40, again), (swapped(14), mended), (swapped(15), again),
+        (swapped(16), again), (swapped(38), again), (wide * 0 + 7, everything),
+        ((wide & 0xFFFFF) << 22, everything), (wide >> 56, at_once),
+        ((place % 7 << 57) // 7 + low, at_once),
+    ]  # fmt: skip
+    return np.stack([keys for keys, _ in rows]), [word for _, word in rows]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [
+        ("int64", {"indices": True}),
+        ("int64", {"bits": (1, 64)}),
+        ("float64", {"descending": True}),
+        ("M8[s]", {"value_bytes": 8}),
+    ],
+)
+def test_digits_that_tell_keys_apart(dtype, options, rng, queue, monkeypatch):
+    """Runs of keys that agree in these are mended, up to 16; else all digits follow, row by row."""
+    monkeypatch.setattr(radix_gpu, "TOP_KEYS", 1)
+    keys, words = _agreeing_keys(rng)
+    keys = keys.view(dtype)
+    plan = planned("onesweep", SortProblem(MERGED, keys.dtype, len(keys), **options), queue)
+    buffers = [replace(b, role="out") if b.name == "pass_flags" else b for b in plan.buffers]
+    given = {"keys": keys}
+    if "value_bytes" in options:
+        given["values"] = np.broadcast_to(np.arange(MERGED), keys.shape).copy().view("V8")
+    executable = session_of(queue).executable(
+        ("top", dtype, *options), lambda: replace(plan, buffers=tuple(buffers))
+    )
+    found = execute(executable, given, queue).outputs
+    compared = keys >> 1 if "bits" in options else keys
+    order = stable_order(compared, options.get("descending", False))
+    if "sorted" in found:
+        right = np.take_along_axis(keys, order, -1)
+        np.testing.assert_array_equal(found["sorted"].view(np.int64), right.view(np.int64))
+    if "sorted_values" in found:
+        np.testing.assert_array_equal(found["sorted_values"].view(np.int64), order)
+    if "indices" in options:
+        passes = plan.launches[0].params["TOP"].passes + plan.launches[0].params["DIGITS"]
+        flags = found["pass_flags"]
+        assert (flags[:-1].reshape(len(keys), -1)[:, passes] & 3).tolist() == words
+        assert flags[-1] == 1
+
+
 # -------------------------------------------------------------------- merging
 
 

@@ -67,6 +67,27 @@ def test_built_in_configurations_fit(dtype, options, n):
         assert plan.launches[0].params.get("WIDE", False) == (n >= radix_gpu.WIDE)
 
 
+def test_many_keys_of_eight_bytes():
+    """A first set of passes, one over all digits, and tiles beyond what a driver says there is."""
+    limits = Capabilities(
+        max_work_group=1024,
+        local_memory=48 << 10,
+        declared_memory=226 << 10,
+        inline_ptx=True,
+        forward_progress=True,
+    )
+    device = replace(GPU, max_work_group=1024, max_work_items=(1024,) * 3, capabilities=limits)
+    digits = ["histograms", *["scatter"] * 8]
+    for n, top in ((radix_gpu.TOP_KEYS - 1, 0), (1 << 22, 5), (10**7, 5), (1 << 29, 6)):
+        plan = plan_of("radix", SortProblem(n, np.dtype(np.int64)), device)
+        names = [launch.kernel for launch in plan.launches]
+        again = ["histograms", *["scatter"] * top, "mend", *["scatter_again"] * 8]
+        assert names == (again if top else digits)
+    assert all(launch.local_memory > 48 << 10 for launch in plan.launches)
+    assert kernels(SortProblem(n, INT32), device) == digits[:5]
+    assert kernels(SortProblem(n, np.dtype(np.int64), bits=(0, 40)), device) == digits[:6]
+
+
 @pytest.mark.parametrize(
     ("n", "rows", "dtype", "name"),
     [

@@ -140,6 +140,26 @@ def _distinct(n: int) -> Made:
     return make
 
 
+def _agreeing(n: int, lengths: list[int]) -> Made:
+    """Rows of keys of which so many each agree in their upper digits, between two that do not.
+
+    So no item of a group looks at a key that another one of the group moves, to see that its
+    digits differ.
+    """
+
+    def make(rng: Any) -> Any:
+        from opencl_lab.ops.sort.problem import SortProblem
+
+        tops = np.arange(n) * ((1 << 31) // n)
+        rows = [np.repeat(tops, np.resize([1, length], n))[:n] for length in lengths]
+        keys = rng.permuted(rows, axis=-1) << 32 | rng.integers(0, 1 << 30, (len(rows), n))
+        order = np.argsort(keys, axis=-1, kind="stable")
+        problem = SortProblem(n, keys.dtype, len(lengths), indices=True)
+        return problem, {"keys": keys}, {"sorted_values": order}
+
+    return make
+
+
 def _columns(n: int, inner: int) -> Case:
     from opencl_lab.ops.fft.problem import DftProblem
 
@@ -176,6 +196,7 @@ LOWERED = {
     RADIX_CPU_LIMITS + "KEYS_OF_CHUNK": 256,
     RADIX_CPU_LIMITS + "KEYS_OF_RUN": 64,
     RADIX_CPU_LIMITS + "LEAST_BITS": 4,
+    "opencl_lab.ops.sort.radix_gpu.TOP_KEYS": 1,
     TOPK_LIMITS + "WHOLE": 100,
     "opencl_lab.ops.fft.passes.fusion.LOOK_AHEAD_POINTS": 256,
     TOPK_LIMITS + "WHOLE_OF_MANY": 100,
@@ -183,6 +204,7 @@ LOWERED = {
 """Sizes from which rows are cut, and into how much; how far steps of a transform are ahead."""
 BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
 RACE, UNINITIALIZED, OUTSIDE = "data race", "Uninitialized value", "Invalid"
+IN_COMMON = "others look at digits that all keys of a run have, and at bits that nobody clears"
 TICKETS = "a group waits for the counts of those before it, which come after a fence"
 
 TILES = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
@@ -225,6 +247,9 @@ CASES: dict[str, Race] = {
     "radix-onesweep-counts-for-others": Race(
         RADIX, {**ONESWEEP, "MAX_POLLS": 0}, sorting(301),
         edit=("#define PUT(p, word) atomic_xchg((p), (word))", "#define PUT(p, word)"),
+    ),
+    "radix-onesweep-mended": Race(
+        RADIX, ONESWEEP, _agreeing(301, [1, 3, 40]), in_order=IN_COMMON
     ),
     "radix-one-launch": Race(RADIX, SCAN, sorting(61, rows=4, value_bytes=2), True),
     "radix-cpu-rows": Race(RADIX_CPU, FEW_BITS, sorting(77, "int32", 9)),

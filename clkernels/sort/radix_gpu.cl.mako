@@ -36,11 +36,12 @@
  * LOOK_BACK    None where a pass is three launches; else
  *   looks        tiles that one looks back at together
  *   max_polls    looks in vain at a tile, after which one counts it oneself
+ * TOP          None where passes are over all digits; else, with LOOK_BACK, see radix_gpu_top.mako
  * COPIES       counts of each digit in `histograms`, which neighbours use in turns
  * ROOM         bytes of local memory in which digits are ranked and keys and values exchanged
  * PTX          whether the device takes inline PTX
  */
-<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, DIGITS, LOOK_BACK, COPIES, ROOM, PTX"/>\
+<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, DIGITS, LOOK_BACK, TOP, COPIES, ROOM, PTX"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="radix_gpu_tile" file="radix_gpu_tile.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
@@ -49,6 +50,12 @@
 <%namespace name="radix_gpu_histograms" file="radix_gpu_histograms.mako"/>\
 <%namespace name="radix_gpu_scan" file="radix_gpu_scan.mako"/>\
 <%namespace name="radix_gpu_scatter" file="radix_gpu_scatter.mako"/>\
+<%namespace name="radix_gpu_top" file="radix_gpu_top.mako"/>\
+% if TOP:
+/* What two kernels call is part of both, as private arrays in memory are slow. */
+#define inline inline __attribute__((always_inline))
+
+% endif
 ${keys.declare(ELEMENT)}\
 ${radix_gpu_tile.declare(WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
 % if LOOK_BACK:
@@ -70,9 +77,13 @@ typedef value_t out_value_t;
 % endif
 
 ${radix_gpu_histograms.declare(WIDE=WIDE, WG_SIZE=WG_SIZE, DIGIT_BITS=DIGIT_BITS, DIGITS=DIGITS,
-                               LOOK_BACK=LOOK_BACK, PTX=PTX)}\
+                               LOOK_BACK=LOOK_BACK, TOP=TOP, PTX=PTX)}\
 % if not LOOK_BACK:
 ${radix_gpu_scan.declare(WG_SIZE=WG_SIZE)}\
 
 % endif
-${radix_gpu_scatter.declare(ELEMENT, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=ROOM, PTX=PTX)}\
+${radix_gpu_scatter.declare(ELEMENT, LOOK_BACK=LOOK_BACK, TOP=TOP, WG_SIZE=WG_SIZE, ROOM=ROOM, PTX=PTX)}\
+% if TOP:
+
+${radix_gpu_top.mend(ELEMENT, WG_SIZE=WG_SIZE, PTX=PTX)}\
+% endif

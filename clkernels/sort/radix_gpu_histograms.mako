@@ -11,9 +11,10 @@
 ## Source: A. Adinets, D. Merrill, 2022, see there; neighbouring items use COPIES counts in turns, as one
 ## that all add to is a queue.
 ##
-## WIDE, WG_SIZE, DIGIT_BITS, DIGITS, LOOK_BACK, PTX   see radix_gpu.cl.mako
+## WIDE, WG_SIZE, DIGIT_BITS, DIGITS, LOOK_BACK, TOP, PTX   see radix_gpu.cl.mako
 <%namespace name="arrival" file="/common/arrival.mako"/>\
 <%namespace name="counts" file="/common/counts.mako"/>\
+<%namespace name="radix_gpu_top" file="radix_gpu_top.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 ## Count all digits of the code `one`.
 <%def name="count_key(digits, digit_bits)">\
@@ -21,20 +22,25 @@
                 atomic_inc(&mine[(${d} * RADIX + ((uint)(one >> ${d * digit_bits}) & (RADIX - 1))) * COPIES]);
 % endfor
 </%def>\
-<%def name="declare(WIDE, WG_SIZE, DIGIT_BITS, DIGITS, LOOK_BACK, PTX)">\
+<%def name="declare(WIDE, WG_SIZE, DIGIT_BITS, DIGITS, LOOK_BACK, TOP, PTX)">\
 /* A word that groups of the same launch have added to. */
 #define COUNTED(i) ${"histogram[i]" if PTX else "atomic_or(&histogram[i], 0)"}
 
+% if TOP:
+${radix_gpu_top.schedule(TOP)}\
+
+% endif
 /* Find where the keys of each digit of a row begin, and which passes do what; all items of the group
    come `here`, or none. PoCL 3.0 takes barriers in a loop better than in a condition. */
 static inline void scan_row(const size_t row, const index_t n, const bool here,
                               volatile __global uint *histogram,
                               __global index_t *restrict bases, __global uint *restrict pass_flags,
-                              __local uint *space, __local uint *shared_by_all, __local ulong *sums)
+                              __local uint *space, __local uint *shared_by_all, \
+${"__local uint *chances, " if TOP else ""}__local ulong *sums)
 {
     const uint item = (uint)get_local_id(0);
     if (item < DIGITS)
-        shared_by_all[item] = 0;
+        shared_by_all[item] = ${"chances[item] = 0" if TOP else "0"};
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint d = 0; d < (here ? DIGITS : 0); ++d) {
         const size_t word = (row * DIGITS + d) * RADIX + item;
@@ -44,6 +50,10 @@ static inline void scan_row(const size_t row, const index_t n, const bool here,
             ${counts.clear("histogram", "word", WIDE)}
             if (count == n)
                 shared_by_all[d] = 1;
+% if TOP:
+            if (count)
+                atomic_add(&chances[d], chance_of(count, n));
+% endif
         }
 % if WIDE:
         if (item < RADIX)
@@ -74,6 +84,9 @@ static inline void scan_row(const size_t row, const index_t n, const bool here,
         /* Equal keys are copied by the first pass. */
         if (!left)
             shared_by_all[0] = 0, left = 1;
+% if TOP:
+        choose_passes(pass_flags + row * ROW_FLAGS, n, left, shared_by_all, chances);
+% else:
         uint first = FIRST;
         for (uint d = 0; d < DIGITS; ++d) {
             uint word = 0;
@@ -84,6 +97,7 @@ static inline void scan_row(const size_t row, const index_t n, const bool here,
             }
             pass_flags[row * DIGITS + d] = word;
         }
+% endif
     }
 }
 
@@ -140,18 +154,25 @@ ${registers.each("j", "ITEM_KEYS", PTX)} {
     /* Clear what the first pass looks back at; each pass clears that of the next. */
     for (ulong i = get_global_id(0); i < status_words; i += get_global_size(0))
         status[i] = 0;
-    if (get_global_id(0) < DIGITS)
+    if (get_global_id(0) < ${"PASSES" if TOP else "DIGITS"})
         tickets[get_global_id(0)] = 0;
+% if TOP:
+    if (get_global_id(0) == 0)
+        pass_flags[get_num_groups(0) / groups * ROW_FLAGS] = 0;
+% endif
     /* The last group of a row to come here has all of its counts. */
     __local uint before_me;
     __local uint space[SCAN_WORDS];
     __local uint shared_by_all[DIGITS];
+% if TOP:
+    __local uint chances[DIGITS];
+% endif
     __local ulong sums[RADIX];
     ${arrival.arrive("histogram[get_num_groups(0) / groups * COUNTS + row]", "before_me")}
     const bool last = before_me + 1 == groups;
     if (last && item == 0)
         histogram[get_num_groups(0) / groups * COUNTS + row] = 0;
-    scan_row(row, n, last, histogram, bases, pass_flags, space, shared_by_all, sums);
+    scan_row(row, n, last, histogram, bases, pass_flags, space, shared_by_all, ${"chances, " if TOP else ""}sums);
 % endif
 }
 

@@ -17,10 +17,13 @@
 ## each whether it does anything, is the FIRST or LAST that does, and where it goes (TO_SORTED). Items
 ## 0 to RADIX - 1 each have to do with one value of the digit.
 ##
-## ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX   see radix_gpu.cl.mako
+## With TOP there is `scatter_again`, too: the passes over all digits, for rows that are UNFINISHED. As they
+## mostly do nothing, they have few groups, which take tiles until none is left.
+##
+## ELEMENT, LOOK_BACK, TOP, WG_SIZE, ROOM, PTX   see radix_gpu.cl.mako
 <%namespace name="lookback" file="/common/lookback.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
-<%def name="declare(ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX)">\
+<%def name="declare(ELEMENT, LOOK_BACK, TOP, WG_SIZE, ROOM, PTX)">\
 % if LOOK_BACK:
 /* Count the keys of a tile that have a digit: what it would have announced. */
 static uint count_tile(__global const ukey_t *source, const index_t n, const uint tile, const uint digit,
@@ -34,8 +37,9 @@ static uint count_tile(__global const ukey_t *source, const index_t n, const uin
 }
 
 % endif
+% for again in ((False, True) if TOP else (False,)):
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void scatter(__global const ukey_t *keys,
+void ${"scatter_again" if again else "scatter"}(__global const ukey_t *keys,
             __global ukey_t *sorted,
             __global ukey_t *spare,
 % if ELEMENT.value:
@@ -58,28 +62,60 @@ void scatter(__global const ukey_t *keys,
 % endif
             const index_t n,
             const uint tiles,
-            const uint pass)
+            const uint pass${"," if again else ")"}
+% if again:
+            const uint rows)
+% endif
 {
     __local ulong room[${-(-ROOM // 8)}] __attribute__((aligned(16)));
     __local uint sums[SCAN_WORDS];
     __local index_t offsets[RADIX];
-    const uint item = (uint)get_local_id(0), shift = pass * DIGIT_BITS;
+    const uint item = (uint)get_local_id(0)${"" if TOP else ", shift = pass * DIGIT_BITS"};
 % if LOOK_BACK:
     __local uint taken;
+% endif
+% if TOP and not again:
+    if (get_num_groups(0) == tiles && !pass_flags[pass]) { /* a single row, which does not have this pass */
+        if (item < RADIX)
+            status[((~pass & 1) * tiles + get_group_id(0)) * RADIX + item] = 0;
+        return;
+    }
+% endif
+% if again:
+    if (!pass_flags[rows * ROW_FLAGS])
+        return;
+    for (size_t turn = 0; turn < (size_t)rows * tiles; turn += get_num_groups(0)) {
+    barrier(CLK_LOCAL_MEM_FENCE); /* all know the last ticket */
+% endif
+% if LOOK_BACK:
     const uint ticket = take_ticket(tickets + pass, &taken);
+% if not again:
     const size_t rows = get_num_groups(0) / tiles;
+% endif
 % else:
     const uint ticket = (uint)get_group_id(0);
 % endif
+% if again:
+    const bool there = ticket < (size_t)rows * tiles;
+    const size_t row = there ? ticket / tiles : 0;
+% else:
     const size_t row = ticket / tiles;
+% endif
+% if TOP:
+    __global const uint *words = pass_flags + row * ROW_FLAGS;
+    const uint tile = ticket % tiles;
+    const uint flags = ${"there && words[PASSES] & UNFINISHED ? words[pass] : 0" if again else "words[pass]"};
+    const uint digit = flags >> DIGIT_AT, shift = digit * DIGIT_BITS;
+% else:
     const uint tile = ticket % tiles, flags = pass_flags[row * DIGITS + pass];
+% endif
     const index_t begin = (index_t)tile * TILE;
     const uint valid = n - begin < TILE ? (uint)(n - begin) : TILE;
 % if LOOK_BACK:
     /* Two passes take turns with two halves of `status`: this one clears that of the next. */
     volatile __global status_t *mine = status + ((pass & 1) * rows * tiles + row * tiles) * RADIX;
     volatile __global status_t *next = status + ((~pass & 1) * rows * tiles + row * tiles) * RADIX;
-    if (item < RADIX)
+    if (${"there && " if again else ""}item < RADIX)
         next[(size_t)tile * RADIX + item] = 0;
 % endif
     if (flags) {
@@ -134,7 +170,7 @@ ${registers.each("j", "ITEM_KEYS", PTX)} {
                                  LOOK_BACK.looks, LOOK_BACK.max_polls)}\
             if (tile > 0)
                 announce_all(&mine[(size_t)tile * RADIX + item], sum + here);
-            offsets[item] = bases[(row * DIGITS + pass) * RADIX + item] + (index_t)sum - before;
+            offsets[item] = bases[(row * DIGITS + ${"digit" if TOP else "pass"}) * RADIX + item] + (index_t)sum - before;
 % else:
             offsets[item] = table[(row * RADIX + item) * tiles + tile] - before;
 % endif
@@ -174,5 +210,12 @@ ${registers.each("k", "ITEM_KEYS", PTX)} {
         }
 % endif
     }
+% if again:
+    }
+% endif
 }
+% if TOP and not again:
+
+% endif
+% endfor
 </%def>\

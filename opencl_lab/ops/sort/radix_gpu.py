@@ -22,7 +22,7 @@ WIDE = 1 << 30
 """Keys of a row from which counts need 64 bits."""
 MAX_POLLS = 1 << 12
 """Looks in vain at an earlier tile, after which a group counts its keys itself."""
-HISTOGRAM_GROUPS = 8  # per compute unit
+HISTOGRAM_GROUPS, AGAIN_GROUPS = 8, 4  # per compute unit
 MOST_COPIES = 8
 """Most copies of the counts in local memory."""
 COPIED = 1 << 20
@@ -33,6 +33,8 @@ IDLE = (MAX_POLLS, LOOKS)
 """What these two parameters must be in the form `scan`, which has no use for them."""
 TILE_BYTES = 36 << 10
 """Local memory for a tile, in bytes: small enough for several groups on a compute unit."""
+WIDE_TILE_BYTES = 56 << 10
+"""The same for keys of 8 bytes alone, where kernels may declare so much: fewer tiles look back."""
 TILE_KEYS, TILE_PAIRS = 20, 18
 """Most keys of an item, without and with values: they stay in registers."""
 FEWEST_KEYS = 8
@@ -41,6 +43,10 @@ FEW_TILES = 4
 """Tiles per compute unit below which tiles are sized so that they share out evenly."""
 ITEM_KEYS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22)
 WG_SIZES = (32, 64, 128, 256, 384, 512)
+TOP_KEYS = 1 << 20
+"""Keys of 8 bytes in all from which they are sorted by their most significant digits first."""
+UNLIKE_BITS = 4
+"""Bits of these digits beyond those that would number the keys of a row."""
 FORMS = ("scan", "onesweep")
 UINT = np.dtype(np.uint32)
 
@@ -117,7 +123,11 @@ def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
 
     Few tiles are made smaller, so that no compute unit has many more keys than the others.
     """
-    wg_size, most = _largest(problem, device, 384 if device.capabilities.inline_ptx else 256)
+    limits = device.capabilities
+    alone = problem.dtype.itemsize == 8 and Elements(problem).value_dtype is None
+    wide = limits.inline_ptx and alone and limits.declared_memory >= 2 * WIDE_TILE_BYTES
+    wg_size = 512 if wide else 384 if limits.inline_ptx else 256
+    wg_size, most = _largest(problem, device, wg_size, WIDE_TILE_BYTES if wide else 0)
     keys, units = problem.rows * problem.n, device.compute_units
     if keys >= FEW_TILES * units * wg_size * most:
         return wg_size, most
@@ -130,11 +140,14 @@ def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
     return wg_size, min((i for i in ITEM_KEYS if min(FEWEST_KEYS, most) <= i <= most), key=busiest)
 
 
-def _largest(problem: SortProblem, device: Device, wg_size: int) -> tuple[int, int]:
+def _largest(
+    problem: SortProblem, device: Device, wg_size: int, tile_bytes: int = 0
+) -> tuple[int, int]:
     """Return the items of a group, at most `wg_size`, and the most keys of an item."""
     limits = device.capabilities
     wg_size = min(wg_size, limits.max_work_group // WARP * WARP or WARP)
-    room = max(min(TILE_BYTES, limits.local_memory * 3 // 4), 1) // (wg_size * _moved(problem))
+    tile_bytes = tile_bytes or min(TILE_BYTES, limits.local_memory * 3 // 4)
+    room = max(tile_bytes, 1) // (wg_size * _moved(problem))
     most = TILE_KEYS if Elements(problem).value_dtype is None else TILE_PAIRS
     return wg_size, max((items for items in ITEM_KEYS if items <= min(room, most)), default=2)
 
@@ -207,8 +220,9 @@ class RadixGpu(Algorithm[SortProblem]):
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
         """Plan one launch for rows that fit in a group, else those of the form.
 
-        ``onesweep``: `histograms`, and for each digit `scatter`. ``scan``: `histograms`,
-        `scan_histograms`, and for each digit `count_tiles`, `scan_tiles`, `scatter`.
+        ``onesweep``: `histograms`, and for each digit `scatter`; for many keys of 8 bytes that for
+        the most significant ones, `mend`, and for each digit `scatter_again`. ``scan``:
+        `histograms`, `scan_histograms`, and for each digit `count_tiles`, `scan_tiles`, `scatter`.
         """
         elements = Elements(problem)
         if problem.n * problem.rows == 0:
@@ -249,6 +263,25 @@ class LookBack:
         return cls(config.integer("LOOKS"), config.integer("MAX_POLLS"))
 
 
+@dataclass(frozen=True)
+class TopDigits:
+    """How rows are sorted by their most significant digits, see ``radix_gpu_top.mako``."""
+
+    passes: int  # over these digits
+    alike: float  # other keys that agree with one in them, at most, as expected
+
+    @classmethod
+    def of(cls, problem: SortProblem, config: Config) -> TopDigits | None:
+        """Return that of a configuration, or None where all digits are sorted at once."""
+        digit_bits = config.integer("DIGIT_BITS")
+        # Skewed digits, such as the exponents of floats, take one more.
+        passes = ceil_divide((problem.n - 1).bit_length() + UNLIKE_BITS, digit_bits) + 1
+        fewer = passes < ceil_divide(problem.code_bits, digit_bits)
+        many = problem.dtype.itemsize == 8 and problem.n * problem.rows >= TOP_KEYS
+        pays = fewer and many and config["FORM"] == "onesweep"
+        return cls(passes, 2.0**-UNLIKE_BITS) if pays else None
+
+
 class _Passes:
     """The launches for long rows."""
 
@@ -258,7 +291,7 @@ class _Passes:
         self.tiles = ceil_divide(self.problem.n, self.wg_size * config.integer("ITEM_KEYS"))
         self.radix = 1 << config.integer("DIGIT_BITS")
         self.digits = ceil_divide(self.problem.code_bits, config.integer("DIGIT_BITS"))
-        self.look_back = LookBack.of(config)
+        self.look_back, self.top = LookBack.of(config), TopDigits.of(self.problem, config)
         self.wide = self.problem.n >= WIDE
         self.index: Any = np.uint64 if self.wide else np.uint32
         self.units = device.compute_units
@@ -267,6 +300,7 @@ class _Passes:
             "DIGITS": self.digits,
             "WIDE": self.wide,
             "LOOK_BACK": self.look_back,
+            "TOP": self.top,
             "COPIES": self._copies(device),
         }
         counts = 4 * self.digits * self.radix * self.params["COPIES"]
@@ -289,7 +323,9 @@ class _Passes:
         word = 2 if self.wide else 1
         self.buffers["histogram"] = Buffer("histogram", "zeros", (entries * word + rows,), UINT)
         self._scratch("bases", (entries,), np.dtype(self.index))
-        self._scratch("pass_flags", (rows * self.digits,), UINT)
+        top, every = self.top.passes if self.top else 0, rows * self.tiles
+        passes = top + self.digits
+        self._scratch("pass_flags", (rows * (passes + 1) + 1,), UINT)
         keys = named("keys", "sorted", "spare")
         if self.problem.indices:
             self._scratch("sorted", shape, dtype)
@@ -297,12 +333,13 @@ class _Passes:
         values = self._values(shape)
         cells = rows * self.tiles * self.radix
         n, tiles = self.index(self.problem.n), np.uint32(self.tiles)
+        few = min(every, AGAIN_GROUPS * self.units)
         groups = max(min(self.tiles, HISTOGRAM_GROUPS * self.units // rows), 1)
         counted, flags = named("histogram"), named("bases", "pass_flags")
         if self.look_back:
             # Passes take turns with two halves; `histograms` clears that of the first one.
             self._scratch("status", (2, cells), np.dtype(self.index))
-            self._scratch("tickets", (self.digits,), UINT)
+            self._scratch("tickets", (passes,), UINT)
             counted |= {**flags, **named("status"), "status_words": np.uint64(cells)}
             counted |= named("tickets")
             found = named("bases", "status", "tickets")
@@ -314,15 +351,23 @@ class _Passes:
         if not self.look_back:
             scanned = {**named("histogram"), **flags, "n": n}
             launches.append(self._launch("scan_histograms", rows, scanned))
-        for number in map(np.uint32, range(self.digits)):
+        for number in map(np.uint32, range(passes)):
+            if top and number == top:
+                mended = named("sorted", *["sorted_values"] * bool(values), "pass_flags")
+                mended |= {"n": n, "tiles": tiles}
+                launches.append(self._launch("mend", every, mended))
             where: dict[str, Argument] = {"tiles": tiles, "pass": number}
             if not self.look_back:
                 of_tiles = {**keys, **named("pass_flags", "table"), "n": n, **where}
-                launches.append(self._launch("count_tiles", rows * self.tiles, of_tiles))
+                launches.append(self._launch("count_tiles", every, of_tiles))
                 scanned = {**named("bases", "pass_flags", "table"), **where}
                 launches.append(self._launch("scan_tiles", rows * self.radix, scanned))
             scattered = {**keys, **values, **named("pass_flags"), **found, "n": n, **where}
-            launches.append(self._launch("scatter", rows * self.tiles, scattered))
+            if top and number >= top:
+                again = {**scattered, "rows": np.uint32(rows)}
+                launches.append(self._launch("scatter_again", few, again))
+            else:
+                launches.append(self._launch("scatter", every, scattered))
         return Plan(tuple(self.buffers.values()), tuple(launches))
 
     def _scratch(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
