@@ -131,24 +131,25 @@ void mend(__global ukey_t *sorted,
           const uint tiles)
 {
     __local ushort starts[TILE / 2]; /* each is the place of a run's second key in the tile */
-    __local uint runs;
+    __local uint runs, flags, wrong;
     const uint item = (uint)get_local_id(0), tile = (uint)(get_group_id(0) % tiles);
     const size_t row = get_group_id(0) / tiles;
     volatile __global uint *state = pass_flags + row * ROW_FLAGS + PASSES;
     volatile __global uint *any = pass_flags + get_num_groups(0) / tiles * ROW_FLAGS;
-    const uint word = *state; /* what others may add to it does not matter here */
     const index_t begin = (index_t)tile * TILE;
     __global ukey_t *keys = sorted + row * n;
 % if value:
     __global out_value_t *values = sorted_values + row * n;
 % endif
-    const uint shift = (word >> DIGIT_AT) * DIGIT_BITS;
-    bool right = !(word & UNFINISHED);
-    if (item == 0)
-        runs = 0;
+    if (item == 0) {
+        runs = wrong = 0;
+        flags = *state;
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
+    const uint word = flags, shift = (word >> DIGIT_AT) * DIGIT_BITS;
+    bool right = !(word & UNFINISHED); /* else nothing is mended any more */
     /* Compare each key with the one before it; some together, without branches between the reads. */
-    for (uint part = word & MENDED ? 0 : TILE; part < TILE; part += ${TOGETHER} * WG_SIZE) {
+    for (uint part = word & MENDED && right ? 0 : TILE; part < TILE; part += ${TOGETHER} * WG_SIZE) {
         bool agrees[${TOGETHER}];
 ${registers.each("j", TOGETHER, PTX)} {
             const uint place = part + j * WG_SIZE + item;
@@ -173,7 +174,10 @@ ${registers.each("j", TOGETHER, PTX)}
         const bool done = sort_run(keys + start, ${"values + start, " if value else ""}n - start, shift);
         right = right && done;
     }
-    if (!right) {
+    if (!right)
+        wrong = 1;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item == 0 && wrong) { /* one for all: many at one word would take long */
         atomic_or(state, UNFINISHED);
         atomic_or(any, 1u);
     }
