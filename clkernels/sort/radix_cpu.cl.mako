@@ -16,14 +16,14 @@
  *     phase 5   scatter   a chunk: elements to their buckets
  *     phase 6   finish    a share of the runs: radix_cpu_run.mako; or the keys that slopes have dropped
  *
- *     phases 7 to 9   merge    a share of the row: slopes
+ *     phases 7 and 8  merge    a share of the row: slopes
  *
  * Where one run would have a large share of the keys, the row goes through its digits from the
  * least significant one on, by all units, and phases 5 and 6 do nothing:
  *
- *     phase 10 + 3 k  count    a chunk: how many keys have each value of digit k
- *     phase 11 + 3 k  scan     a row: where they begin
- *     phase 12 + 3 k  scatter  a chunk
+ *     phase 9 + 3 k   count    a chunk: how many keys have each value of digit k
+ *     phase 10 + 3 k  scan     a row: where they begin
+ *     phase 11 + 3 k  scatter  a chunk
  *     the last phase  copy     a chunk: what is not where the caller wants it
  *
  * So the time depends little on how keys are distributed. Elements are gathered in lines of a cache

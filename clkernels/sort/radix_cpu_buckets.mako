@@ -25,7 +25,7 @@
 
 /* The state of a row: how many runs of buckets, or 0 and digits, and their range; how many slopes to
    merge, or 0, and where these end. */
-enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, SLOPES, SLOPE_ENDS, STATE = SLOPE_ENDS + 8 };
+enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, SLOPES, SLOPE_ENDS, STATE = SLOPE_ENDS + 4 };
 
 /* A line of a cache. */
 typedef struct __attribute__((packed)) { uint16 vector; } line_t;
@@ -36,7 +36,7 @@ typedef struct __attribute__((packed)) { uint16 vector; } line_t;
 enum {
     FIND_PIECES, JOIN_PIECES, COPY_PIECES,
     COUNT_BUCKETS, CHOOSE_RUNS, SCATTER_BUCKETS, FINISH_RUNS,
-    MERGE, MERGE_LAST = MERGE + 2,
+    MERGE, MERGE_LAST,
     COUNT_DIGITS, SCAN_DIGITS, SCATTER_DIGITS,
     COPY
 };

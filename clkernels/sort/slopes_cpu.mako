@@ -25,7 +25,7 @@
 ## BLOCK     keys that are compared at once
 <%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
 <%!
-    MOST_SLOPES = 8  # in all: as many as three levels of merges take
+    MOST_SLOPES = 4  # in all: three levels of merges take floats as long as a sort
     SPOTS = 32  # of a sample
     PAIRS = 16  # of keys at a spot
     KEYS_OF_SPOT = 512  # of a row, at least

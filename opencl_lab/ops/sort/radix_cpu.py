@@ -18,9 +18,9 @@ from opencl_lab.ops.sort.problem import SortProblem
 
 TEMPLATE = "sort/radix_cpu.cl.mako"
 
-STATE = 14  # words of a row's state: `radix_cpu_buckets.mako` names them
-PHASES = 11
-"""Six for order that is there already, four for buckets, and a copy; digits have three each."""
+STATE = 10  # words of a row's state: `radix_cpu_buckets.mako` names them
+PHASES = 10
+"""Five for order that is there already, four for buckets, and a copy; digits have three each."""
 KEYS_OF_PIECE = 256
 """Keys that a piece of a slope has at least, on average: as `slopes_cpu.mako` describes."""
 LIMITS = 3
