@@ -101,6 +101,29 @@ def skewed(name, rng, n=N):
     return np.sort(wide) if name == "sorted" else wide
 
 
+def ordered(name, keys, rng):
+    """Return keys in an order that is there already, or nearly: whole, or in some slopes."""
+    keys = np.sort(keys)
+    if name == "down":
+        return keys[::-1].copy()
+    if name == "slopes":  # which begin within chunks, three of them upside down
+        slopes = np.split(rng.permutation(keys), [90, keys.size // 3, keys.size // 3 + 5000])
+        slopes = [np.sort(slope) for slope in slopes]
+        return np.concatenate([slopes[0], *(slope[::-1] for slope in slopes[1:])])
+    if name == "turned":
+        return np.roll(keys, 1234)
+    if name in ("swapped", "swapped-down"):
+        places = rng.choice(keys.size, 60, replace=False)
+        keys[places] = keys[places[::-1]]
+        return keys if name == "swapped" else keys[::-1].copy()
+    if name == "appended":
+        keys[-200:] = rng.choice(keys, 200)
+    return keys
+
+
+ORDERS = ("up", "down", "slopes", "turned", "swapped", "swapped-down", "appended")
+
+
 def specials(dtype):
     """Return zeros and NaN of both signs, infinities, and NaN of the least and largest payloads."""
     few = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], dtype)

@@ -10,10 +10,12 @@ import pyopencl.array
 import pytest
 from radix_checks import (
     FORMS,
+    ORDERS,
     SKEWS,
     SORTS,
     N,
     need,
+    ordered,
     planned,
     skewed,
     sorted_by,
@@ -98,6 +100,29 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
             keys[places] = rng.choice(values, np.count_nonzero(places))
     right = keys[stable_order(keys, descending)]
     assert ol.sort(keys, **options).tobytes() == right.tobytes()
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("form", ["cpu", "streamed"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "float64", "uint64", "m8[s]"])
+def test_keys_that_are_ordered_already(dtype, form, rng, queue):
+    """Bit for bit: few or no equal keys, many of them, and zeros and NaN among them."""
+    options = need(form, queue) | {"queue": queue}
+    dtype = np.dtype(dtype)
+    wide = rng.integers(0, 256, N * dtype.itemsize, np.uint8).view(dtype)
+    few = rng.integers(-20, 20, N).astype(dtype)
+    if dtype.kind == "f":
+        wide[np.isnan(wide)] = 3
+        few[::50] = np.resize(specials(dtype), few[::50].size)
+        few[1::3] *= -1
+    for name in ORDERS:
+        for keys in (ordered(name, wide, rng), ordered(name, few, rng)):
+            for descending in (False, True):
+                order = stable_order(keys, descending)
+                found = ol.sort(keys, descending=descending, **options)
+                assert found.tobytes() == keys[order].tobytes(), name
+            found = ol.argsort(keys, descending=True, **options)
+            np.testing.assert_array_equal(found, order, name)
 
 
 @pytest.mark.few(2)

@@ -2,20 +2,28 @@
  * Stable radix sort of rows by threads with caches: the form for CPUs, without a barrier. Groups of
  * one item, one for each compute unit, go through phases of tasks.
  *
- * Rows that are many or short are one task each (no CUT): radix_cpu_run.mako. Long rows are first
- * cut into buckets that lie in a cache, from the most significant bits on (CUT):
+ * Rows that are many or short are one task each (no CUT): radix_cpu_run.mako. Of long rows (CUT), those
+ * that look ordered are copied and merged, if they are: slopes_cpu.mako.
  *
- *     phase 0   count     a chunk: how many keys are in each bucket of a range that a sample spans
- *     phase 1   scan      a row: where buckets begin; neighbours become runs of about equal size
- *     phase 2   scatter   a chunk: elements to their buckets
- *     phase 3   finish    a share of the runs: radix_cpu_run.mako
+ *     phase 0   find      a chunk: pieces of slopes
+ *     phase 1   join      a row: slopes, or that there are too many
+ *     phase 2   copy      a chunk: pieces to their places
+ *
+ * Others are first cut into buckets that lie in a cache, from the most significant bits on:
+ *
+ *     phase 3   count     a chunk: how many keys are in each bucket of a range that a sample spans
+ *     phase 4   scan      a row: where buckets begin; neighbours become runs of about equal size
+ *     phase 5   scatter   a chunk: elements to their buckets
+ *     phase 6   finish    a share of the runs: radix_cpu_run.mako; or the keys that slopes have dropped
+ *
+ *     phases 7 and 8  merge    a share of the row: slopes
  *
  * Where one run would have a large share of the keys, the row goes through its digits from the
- * least significant one on, by all units, and phases 2 and 3 do nothing:
+ * least significant one on, by all units, and phases 5 and 6 do nothing:
  *
- *     phase 4 + 3 k   count    a chunk: how many keys have each value of digit k
- *     phase 5 + 3 k   scan     a row: where they begin
- *     phase 6 + 3 k   scatter  a chunk
+ *     phase 9 + 3 k   count    a chunk: how many keys have each value of digit k
+ *     phase 10 + 3 k  scan     a row: where they begin
+ *     phase 11 + 3 k  scatter  a chunk
  *     the last phase  copy     a chunk: what is not where the caller wants it
  *
  * So the time depends little on how keys are distributed. Elements are gathered in lines of a cache
@@ -28,8 +36,8 @@
  *
  * The host guarantees: n > 0; what common/work_stealing.mako asks for; `spares` has 2 * CAPACITY elements
  * for each item. With CUT: `first` and `second` have an element for each key, `table`
- * chunks * 2^bits words a row, `limits` 3 * chunks words, `state` STATE words, and `starts`
- * 2^bits + 1 + 8 * items words. Without CUT they have room for all elements if n > CAPACITY.
+ * chunks * 2^bits words a row, `limits` 3 * chunks words, `state` STATE words, `starts`
+ * 2^bits + 1 + 8 * items words, and `pieces` room + 1 of four words for each chunk. Without CUT they have room for all elements if n > CAPACITY.
  * `second` is `sorted` where elements are keys.
  *
  * ELEMENT       what is sorted: see keys.mako
@@ -55,10 +63,15 @@
 <%namespace name="radix_cpu_network" file="radix_cpu_network.mako"/>\
 <%namespace name="radix_cpu_run" file="radix_cpu_run.mako"/>\
 <%namespace name="radix_cpu_buckets" file="radix_cpu_buckets.mako"/>\
+<%namespace name="merge_stretch" file="merge_stretch.mako"/>\
+<%namespace name="slopes_cpu" file="slopes_cpu.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
 ${extensions.enable(fp64=CUT and CUT.float_type == 'double')}\
 ${keys.declare(ELEMENT)}\
 <%
+    # Slopes go where as many merges as they need end in the result.
+    target = "sorted" if ELEMENT.value else "(slopes && levels_of(slopes) & 1 ? first : sorted)"
+    number_sign = "-" if ELEMENT.descending else ""
     words = max(3 << RUN.bits, (2 << CUT.bits) if CUT else 0)
 %>\
 typedef ${INDEX_T} index_t;
@@ -89,6 +102,11 @@ ${radix_cpu_network.declare(ELEMENT, NETWORK=RUN.network, LANES=RUN.lanes)}\
 % endif
 ${radix_cpu_run.declare(ELEMENT, RUN, WHOLE=CUT is None, STREAM=STREAM)}\
 % if CUT:
+% if not ELEMENT.value:
+#define CODE_OF(e) ${f"{number_sign}as_{CUT.float_type}(e)" if CUT.float_type else "code(e)"}
+${merge_stretch.declare(ELEMENT, ENDS="volatile __global const ulong")}\
+% endif
+${slopes_cpu.declare(ELEMENT, BLOCK=RUN.block)}\
 ${radix_cpu_buckets.declare(ELEMENT, CUT, BLOCK=RUN.block, STREAM=STREAM)}\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -112,7 +130,9 @@ void radix_cpu(__global const ukey_t *keys,
                  __global ukey_t *limits,
                  volatile __global ulong *state,
                  __global index_t *starts,
+                 __global piece_t *pieces,
                  const uint chunks,
+                 const uint room,
 % endif
                  const ulong n,
                  const ulong rows,
@@ -153,7 +173,11 @@ void radix_cpu(__global const ukey_t *keys,
     /* About as long as a task takes, so that a thread that waits for one without a processor leaves its own. */
     const ulong keys_of_task = n / chunks;
     const uint max_polls = (uint)LESSER(GREATER(keys_of_task, (ulong)${MAX_POLLS}), (ulong)${2 ** 31});
-    <%stealing:phases shares="1u" tasks="tasks_of(work_of(phase, last), (uint)rows, chunks, (uint)get_global_size(0))" max_polls="max_polls">
+    bool some_ordered = false;
+    for (ulong row = 0; row < rows && !some_ordered; ++row)
+        some_ordered = looks_ordered(keys + row * n, (index_t)n);
+    const uint row_count = (uint)rows, items = (uint)get_global_size(0);
+    <%stealing:phases shares="1u" tasks="tasks_of(work_of(phase, last), row_count, chunks, items, some_ordered, state)" max_polls="max_polls">
         const uint work = work_of(phase, last), row_tasks = tasks / (uint)rows;
         const uint row_task = task % row_tasks;
         const ulong row = task / row_tasks, at = row * n;
@@ -162,14 +186,37 @@ void radix_cpu(__global const ukey_t *keys,
         __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)row_task * BUCKETS;
         __global ukey_t *row_limits = limits + 3 * row * chunks;
         __global index_t *row_starts = starts + row * (BUCKETS + 1 + 8 * get_global_size(0));
+        __global piece_t *row_pieces = pieces + row * chunks * (room + 1), *part = row_pieces + row_task * (room + 1);
+        volatile __global ulong *ends = row_state + SLOPE_ENDS;
         source.keys = keys + at;
 % if ELEMENT.value and not ELEMENT.indices:
         source.values = values + at;
 % endif
-        const uint runs = phase > 1 ? (uint)row_state[RUN_COUNT] : 0;
-        const uint passes = phase > 1 ? (uint)row_state[PASSES] : 0;
+        const uint slopes = some_ordered && work > JOIN_PIECES ? (uint)row_state[SLOPES] : 0;
+        const uint runs = slopes || work > CHOOSE_RUNS ? (uint)row_state[RUN_COUNT] : 0;
+        const uint passes = work > CHOOSE_RUNS ? (uint)row_state[PASSES] : 0;
         const uint pass = phase < COUNT_DIGITS ? 0 : (phase - COUNT_DIGITS) / 3; /* which digit */
-        if (work == COUNT_BUCKETS)
+        if (work == FIND_PIECES)
+            find_pieces(source.keys, begin, end, part, room);
+        else if (work == JOIN_PIECES) {
+            index_t kept = n;
+            row_state[SLOPES] = join_pieces(source.keys, (index_t)n, chunks, row_pieces, room, ends, &kept,
+                                            (__global ukey_t *)first + at);
+            row_state[RUN_COUNT] = kept < n;
+            row_starts[0] = kept;
+            row_starts[1] = (index_t)n;
+        } else if (slopes && work == COPY_PIECES)
+            copy_pieces(source, part, ${target} + at, sorted_values + at);
+        else if (slopes && work != FINISH_RUNS) {
+% if not ELEMENT.value:
+            const uint level = work - MERGE, levels = levels_of(slopes);
+            if (work >= MERGE && level < levels) {
+                const bool to_second = (levels - level) & 1;
+                merge_pairs((to_second ? first : second) + at, ends, slopes, 1u << level, begin, end,
+                            (to_second ? second : first) + at + begin);
+            }
+% endif
+        } else if (work == COUNT_BUCKETS)
             count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * row_task, counts);
         else if (work == CHOOSE_RUNS)
             choose_runs(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, row_state,
@@ -181,7 +228,7 @@ void radix_cpu(__global const ukey_t *keys,
                 __global elem_t *there = first + at + start;
                 const bool fits = count <= ${CAPACITY};
                 sort_run(there, count, fits ? mine : second + at + start, fits ? mine + ${CAPACITY} : there,
-                         sorted + at + start, sorted_values + at + start, counts);
+                         ${target} + at + start, sorted_values + at + start, counts);
             }
         } else if (work == COPY && !runs) {
             if (!passes)
@@ -190,7 +237,8 @@ void radix_cpu(__global const ukey_t *keys,
 % if ELEMENT.value:
             store_sorted(second + at + begin, sorted + at + begin, sorted_values + at + begin, end - begin);
 % endif
-        } else if (work == SCATTER_BUCKETS ? runs > 0 : work != COPY && !runs && pass < passes) {
+        } else if (work == SCATTER_BUCKETS ? runs > 0
+                                           : work >= COUNT_DIGITS && work != COPY && !runs && pass < passes) {
             /* The last pass ends in `second`. */
             const bool to_second = work != SCATTER_BUCKETS && ((passes - pass) & 1);
             __global elem_t *target = (to_second ? second : first) + at;

@@ -1,5 +1,5 @@
 ## How all units together cut a long row, chunk by chunk: the phases of radix_cpu.cl.mako but for
-## FINISH_RUNS.
+## FINISH_RUNS, and what slopes_cpu.mako does.
 ##
 ##     row      | chunk 0 | chunk 1 | chunk 2 | ..      a task each
 ##     table      counts of buckets 0 .. BUCKETS - 1 by chunk 0; by chunk 1; ..
@@ -23,16 +23,20 @@
 #define BUCKETS ${1 << CUT.bits}
 #define LAST_BUCKET ((ukey_t)(KEY_BITS < ${CUT.bits} ? ~0u : BUCKETS - 1u))
 
-/* The state of a row: how many runs of buckets, or 0 and digits, and their range. */
-enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, STATE };
+/* The state of a row: how many runs of buckets, or 0 and digits, and their range; how many slopes to
+   merge, or 0, and where these end. */
+enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, SLOPES, SLOPE_ENDS, STATE = SLOPE_ENDS + 4 };
 
 /* A line of a cache. */
 typedef struct __attribute__((packed)) { uint16 vector; } line_t;
 #define LINE (64 / sizeof(elem_t))
 
-/* What the tasks of a phase do: the first four phases, three for each digit, and the last phase. */
+/* What the tasks of a phase do: what finds and merges slopes, what cuts into buckets, three phases for each
+   digit, and the last phase. */
 enum {
+    FIND_PIECES, JOIN_PIECES, COPY_PIECES,
     COUNT_BUCKETS, CHOOSE_RUNS, SCATTER_BUCKETS, FINISH_RUNS,
+    MERGE, MERGE_LAST,
     COUNT_DIGITS, SCAN_DIGITS, SCATTER_DIGITS,
     COPY
 };
@@ -44,12 +48,26 @@ static inline uint work_of(const uint phase, const uint last)
     return phase < COUNT_DIGITS ? phase : COUNT_DIGITS + (phase - COUNT_DIGITS) % 3;
 }
 
-/* How many tasks a phase has: as many for each row. */
-static inline uint tasks_of(const uint work, const uint rows, const uint chunks, const uint units)
+/* How many tasks a phase has, as many for each row: none if it has nothing to do for any. */
+static inline uint tasks_of(const uint work, const uint rows, const uint chunks, const uint units,
+                            const bool some_ordered, volatile __global const ulong *state)
 {
-    if (work == FINISH_RUNS)
+    uint ordered = 0, most = 0;
+    if (some_ordered && work > JOIN_PIECES)
+        for (uint row = 0; row < rows; ++row) {
+            const uint slopes = (uint)state[row * STATE + SLOPES];
+            ordered += slopes > 0;
+            most = GREATER(most, slopes);
+        }
+    const bool merging = work >= MERGE && work <= MERGE_LAST;
+    if (work <= JOIN_PIECES ? !some_ordered
+        : work == COPY_PIECES ? !ordered
+        : merging ? !ordered || work - MERGE >= levels_of(most)
+        : ordered == rows && (work != FINISH_RUNS || most < 2))
+        return 0;
+    if (work == FINISH_RUNS || merging)
         return rows * LESSER(${CUT.finish_shares} * units, BUCKETS);
-    return work == CHOOSE_RUNS || work == SCAN_DIGITS ? rows : rows * chunks;
+    return work == JOIN_PIECES || work == CHOOSE_RUNS || work == SCAN_DIGITS ? rows : rows * chunks;
 }
 
 ${radix_cpu_range.declare(ELEMENT, CUT, BLOCK)}\

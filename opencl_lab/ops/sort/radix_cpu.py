@@ -18,7 +18,11 @@ from opencl_lab.ops.sort.problem import SortProblem
 
 TEMPLATE = "sort/radix_cpu.cl.mako"
 
-STATE = 5  # words of a row's state: `radix_cpu_buckets.mako` names them
+STATE = 10  # words of a row's state: `radix_cpu_buckets.mako` names them
+PHASES = 10
+"""Five for order that is there already, four for buckets, and a copy; digits have three each."""
+KEYS_OF_PIECE = 256
+"""Keys that a piece of a slope has at least, on average: as `slopes_cpu.mako` describes."""
 LIMITS = 3
 BLOCK = 512  # keys whose codes are computed together
 SPARE_BITS = 4
@@ -195,13 +199,13 @@ class RadixCpu(Algorithm[SortProblem]):
         local_bytes, phases = 3 * np.dtype(index).itemsize << run.bits, 1
         if cut:
             chunks = min(max(problem.n // KEYS_OF_CHUNK, units), CHUNKS_OF_UNIT * units)
-            counts = _room_for_counts(problem, cut.bits, chunks, units)
+            room = problem.n // (KEYS_OF_PIECE * chunks) + 16
+            counts = _room_for_counts(problem, cut.bits, chunks, units, room)
             buffers += counts
             arguments |= named(*(buffer.name for buffer in counts))
-            arguments["chunks"] = np.uint32(chunks)
+            arguments |= {"chunks": np.uint32(chunks), "room": np.uint32(room)}
             local_bytes += (64 + 2 * np.dtype(index).itemsize) << cut.bits
-            # Four for buckets, three for each digit, and a copy.
-            phases = 5 + 3 * ceil_divide(8 * problem.dtype.itemsize, cut.bits)
+            phases = PHASES + 3 * ceil_divide(8 * problem.dtype.itemsize, cut.bits)
         params: dict[str, Any] = {
             "ELEMENT": elements.element,
             "INDEX_T": c_type(index),
@@ -233,7 +237,9 @@ def _room_for_elements(
     return buffers, {**elements.arguments, "spares": "spares", **names}
 
 
-def _room_for_counts(problem: SortProblem, bits: int, chunks: int, units: int) -> list[Buffer]:
+def _room_for_counts(
+    problem: SortProblem, bits: int, chunks: int, units: int, room: int
+) -> list[Buffer]:
     """Return the buffers through which items share their counts of a row."""
     rows, index = problem.rows, np.dtype(index_type(problem.n * problem.rows))
     key = np.dtype(f"u{problem.dtype.itemsize}")
@@ -242,4 +248,5 @@ def _room_for_counts(problem: SortProblem, bits: int, chunks: int, units: int) -
         Buffer("limits", "scratch", (rows * chunks * LIMITS,), key),
         Buffer("state", "scratch", (rows * STATE,), np.dtype(np.uint64)),
         Buffer("starts", "scratch", (rows * ((1 << bits) + 1 + 8 * units),), index),
+        Buffer("pieces", "scratch", (rows * chunks * (room + 1) * 4,), index),
     ]
