@@ -17,10 +17,11 @@
 ## each whether it does anything, is the FIRST or LAST that does, and where it goes (TO_SORTED). Items
 ## 0 to RADIX - 1 each have to do with one value of the digit.
 ##
-## ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX   see radix_gpu.cl.mako
+## ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX, SUB_GROUP   see radix_gpu.cl.mako
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="lookback" file="/common/lookback.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
-<%def name="declare(ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX)">\
+<%def name="declare(ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX, SUB_GROUP)">\
 % if LOOK_BACK:
 /* Count the keys of a tile that have a digit: what it would have announced. */
 static uint count_tile(__global const ukey_t *source, const index_t n, const uint tile, const uint digit,
@@ -34,7 +35,7 @@ static uint count_tile(__global const ukey_t *source, const index_t n, const uin
 }
 
 % endif
-__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void scatter(__global const ukey_t *keys,
             __global ukey_t *sorted,
             __global ukey_t *spare,
