@@ -26,13 +26,17 @@ LARGE = replace(
     max_work_items=(4096,) * 3,
     capabilities=Capabilities(fp64=True, max_work_group=4096, local_memory=1 << 20),
 )
-COMPILED = ("gfx900", "gfx90a", "gfx1030", "tgllp", "pvc")
+COMPILED = ("gfx900", "gfx90a", "gfx1030", "tgllp", "dg2-g10", "pvc")
 PROBLEMS = (
     ("gemm", {"size": 4096}),
     ("gemm", {"size": 1000, "dtype": "complex64"}),
+    ("gemm", {"size": 7}),
+    ("sort", {"n": 50_000_000}),
     ("dft", {"n": 8192, "batch": 100}),
+    ("dft", {"n": 131, "batch": 128}),
     ("dft", {"n": 1 << 20}),
-    ("conv2d", {"size": 1024, "ksize": 9}),
+    ("conv2d", {"size": 1024, "ksize": 9, "dtype": "uint8"}),
+    ("conv2d", {"size": 1024, "ksize": 15}),
     ("conv2d", {"size": 1024, "ksize": 7, "channels": 3, "dtype": "uint8"}),
 )
 
@@ -85,6 +89,8 @@ def test_no_tile_needs_more_registers_than_an_item_has(name):
         ("intel-xe", {"n": 8192}, 16, 0),
         ("intel-hpc", {"n": 8192}, 16, 16),
         ("intel-hpc", {"n": 64}, 16, 0),  # items of 8 points need few registers
+        ("intel-hpc", {"n": 131, "batch": 128}, 16, 16),  # but not where a chirp multiplies them
+        ("amd-gcn", {"n": 8191, "dtype": "complex128"}, 8, 0),
         ("apple", {"n": 1 << 20}, 32, 0),
     ],
 )
@@ -94,12 +100,33 @@ def test_butterflies_fit_the_registers(name, options, radix, asked):
     assert {launch.params["SUB_GROUP"] for launch in launches} == {asked}
 
 
+@pytest.mark.parametrize(("name", "points"), [("intel-hpc", [13, 11]), ("amd-gcn", [15, 13])])
+def test_items_have_fewer_butterflies_where_registers_are_few(name, points):
+    _, _, launches = planned(name, "dft", {"n": 30_030, "batch": 3, "dtype": "complex128"})
+    assert [step.group.points for each in launches for step in each.params["STEPS"]] == points
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "options", "asked"),
+    [
+        ("intel-hpc", "sort", {"n": 50_000_000}, 16),
+        ("intel-hpc", "sort", {"n": 5000}, 16),
+        ("intel-hpc", "gemm", {"size": 7}, 16),
+        ("intel-hpc", "gemm", {"m": 1, "n": 1, "k": 7}, 0),  # a single sum
+        ("amd-gcn", "sort", {"n": 50_000_000}, 0),
+    ],
+)
+def test_keys_and_sums_of_thin_products_fit_the_registers(name, operation, options, asked):
+    for launch in planned(name, operation, options)[2]:
+        assert launch.params["SUB_GROUP"] == asked
+
+
 @pytest.mark.parametrize(
     ("name", "options", "rows", "asked"),
     [
-        ("amd-gcn", {"ksize": 9}, 8, 0),
-        ("intel-xe", {"ksize": 7, "channels": 3}, 4, 0),
-        ("intel-hpc", {"ksize": 31, "dtype": "int16", "filter": "gaussian"}, 4, 16),
+        ("amd-gcn", {"ksize": 5}, 8, 0),
+        ("intel-xe", {"ksize": 7}, 3, 0),
+        ("intel-hpc", {"ksize": 31, "dtype": "int16", "filter": "gaussian"}, 3, 16),
         ("intel-hpc", {"ksize": 3}, 8, 16),
         ("apple", {"ksize": 7, "channels": 3}, 8, 0),
     ],

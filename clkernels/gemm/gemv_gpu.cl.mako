@@ -46,9 +46,10 @@
  * UNROLL      loads along k that an item makes before it uses them, a power of two up to 16
  * X_VECTOR    numbers of x of a load, a power of two
  * PTX         whether the device takes inline PTX
+ * SUB_GROUP   items of a sub-group, 0: the compiler chooses
  */
 <%page args="ELEMENT, INDEX_T, EPILOGUE, STACKS, THIN, SPLIT_K, LANES, PIECES, LINES, VECTOR, WIDE,
-             UNROLL, X_VECTOR, PTX"/>\
+             UNROLL, X_VECTOR, PTX, SUB_GROUP"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
 <%namespace name="elements" file="/gemm/elements.mako"/>\
@@ -184,7 +185,7 @@ ${body(1, wide)}\
             }
 </%def>\
 
-__kernel __attribute__((reqd_work_group_size(${LANES * PIECES}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${LANES * PIECES}, 1, 1)))
 void gemv_gpu(${product.arguments(EPILOGUE, STACKS)},
 % if SPLIT_K != "none":
     __global sum_t *${"" if SPLIT_K == "last group" else "restrict "}partial,

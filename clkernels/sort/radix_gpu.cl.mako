@@ -40,8 +40,10 @@
  * COPIES       counts of each digit in `histograms`, which neighbours use in turns
  * ROOM         bytes of local memory in which digits are ranked and keys and values exchanged
  * PTX          whether the device takes inline PTX
+ * SUB_GROUP    items of a sub-group where a tile is in registers, 0: the compiler chooses
  */
-<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, DIGITS, LOOK_BACK, TOP, COPIES, ROOM, PTX"/>\
+<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, DIGITS, LOOK_BACK, TOP, COPIES, ROOM, PTX,
+             SUB_GROUP"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="radix_gpu_tile" file="radix_gpu_tile.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
@@ -82,7 +84,8 @@ ${radix_gpu_histograms.declare(WIDE=WIDE, WG_SIZE=WG_SIZE, DIGIT_BITS=DIGIT_BITS
 ${radix_gpu_scan.declare(WG_SIZE=WG_SIZE)}\
 
 % endif
-${radix_gpu_scatter.declare(ELEMENT, LOOK_BACK=LOOK_BACK, TOP=TOP, WG_SIZE=WG_SIZE, ROOM=ROOM, PTX=PTX)}\
+${radix_gpu_scatter.declare(ELEMENT, LOOK_BACK=LOOK_BACK, TOP=TOP, WG_SIZE=WG_SIZE, ROOM=ROOM, PTX=PTX,
+                           SUB_GROUP=SUB_GROUP)}\
 % if TOP:
 
 ${radix_gpu_top.mend(ELEMENT, WG_SIZE=WG_SIZE, PTX=PTX)}\

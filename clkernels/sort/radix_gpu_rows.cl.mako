@@ -12,14 +12,16 @@
  * DIGIT_BITS   bits of a digit
  * ROOM         bytes of local memory in which digits are ranked and keys and values exchanged
  * PTX          whether the device takes inline PTX
+ * SUB_GROUP    items of a sub-group where a tile is in registers, 0: the compiler chooses
  */
-<%page args="ELEMENT, WG_SIZE, ITEM_KEYS, DIGIT_BITS, ROOM, PTX"/>\
+<%page args="ELEMENT, WG_SIZE, ITEM_KEYS, DIGIT_BITS, ROOM, PTX, SUB_GROUP"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="radix_gpu_tile" file="radix_gpu_tile.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 ${keys.declare(ELEMENT)}\
 ${radix_gpu_tile.declare(WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
-__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void sort_rows(__global const ukey_t *restrict keys,
 % if ELEMENT.value and not ELEMENT.indices:
                __global const value_t *restrict values,

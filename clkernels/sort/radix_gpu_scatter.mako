@@ -20,10 +20,11 @@
 ## With TOP there is `scatter_again`, too: the passes over all digits, for rows that are UNFINISHED. As they
 ## mostly do nothing, they have few groups, which take tiles until none is left.
 ##
-## ELEMENT, LOOK_BACK, TOP, WG_SIZE, ROOM, PTX   see radix_gpu.cl.mako
+## ELEMENT, LOOK_BACK, TOP, WG_SIZE, ROOM, PTX, SUB_GROUP   see radix_gpu.cl.mako
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="lookback" file="/common/lookback.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
-<%def name="declare(ELEMENT, LOOK_BACK, TOP, WG_SIZE, ROOM, PTX)">\
+<%def name="declare(ELEMENT, LOOK_BACK, TOP, WG_SIZE, ROOM, PTX, SUB_GROUP)">\
 % if LOOK_BACK:
 /* Count the keys of a tile that have a digit: what it would have announced. */
 static uint count_tile(__global const ukey_t *source, const index_t n, const uint tile, const uint digit,
@@ -38,7 +39,7 @@ static uint count_tile(__global const ukey_t *source, const index_t n, const uin
 
 % endif
 % for again in ((False, True) if TOP else (False,)):
-__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void ${"scatter_again" if again else "scatter"}(__global const ukey_t *keys,
             __global ukey_t *sorted,
             __global ukey_t *spare,

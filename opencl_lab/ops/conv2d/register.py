@@ -29,8 +29,12 @@ CPU_STEP = 1024  # values along a row that an item of a CPU computes, block by b
 
 UNROLL = (4, 8, 16, 32)
 
-FEW_ROWS = 9
-"""Rows of a filter: kernels for more do not fit the instruction cache."""
+ROWS = 9, (8, 4)
+"""The most rows of a filter, and the rows of results of an item for such a filter, and for others:
+kernels with more of them do not fit the instruction cache."""
+KNOWN_ROWS = 5, (8, 3)
+"""The same where registers are known to be few. With 4 to 8 rows of results, Intel's compiler
+spills up to 30 registers for some filters of 7 to 15 rows; for none with 3."""
 
 
 def _widths(word: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -105,19 +109,20 @@ class Register(Convolution):
                 WINDOW=False,
                 CONSTANT_WEIGHTS=False,
             )
+        registers, whole = device.capabilities.item_registers, FilterPass.whole(problem)
+        few, rows = KNOWN_ROWS if registers else ROWS
         config = Config(
             WG_X=largest_power(64, group_limit(device)),
             WG_Y=1,
             VECTOR_WIDTH=16 // word,
             VECTORS=1,
-            ROWS=8 if problem.filter_height <= FEW_ROWS else 4,
+            ROWS=rows[problem.filter_height > few],
             STEPS_X=1,
             STEPS_Y=1,
             UNROLL=16,
             WINDOW=True,
             CONSTANT_WEIGHTS=True,
         )
-        registers, whole = device.capabilities.item_registers, FilterPass.whole(problem)
         while registers and config.integer("ROWS") > 1:
             if Strip.of(problem, whole, config).registers(word) <= registers:
                 break

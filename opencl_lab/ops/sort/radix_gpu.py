@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import lacks_groups, not_negative, one_of, positive
+from opencl_lab.core.kernels import lacks_groups, not_negative, one_of, positive, sub_group
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.solver import Algorithm
@@ -41,6 +41,8 @@ FEWEST_KEYS = 8
 """Fewest keys of an item: smaller tiles lose more by look-back than they gain by their number."""
 FEW_TILES = 4
 """Tiles per compute unit below which tiles are sized so that they share out evenly."""
+OWN_REGISTERS = 24
+"""Registers of an item besides its keys, their places and their values."""
 ITEM_KEYS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22)
 WG_SIZES = (32, 64, 128, 256, 384, 512)
 TOP_KEYS = 1 << 20
@@ -160,7 +162,15 @@ def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any
         "DIGIT_BITS": config.integer("DIGIT_BITS"),
         "ROOM": _room(elements.problem, config, device),
         "PTX": device.capabilities.inline_ptx,
+        "SUB_GROUP": sub_group(device, _registers(elements, config)),
     }
+
+
+def _registers(elements: Elements, config: Config) -> int:
+    """Return about how many registers an item needs in the kernels that keep keys in them."""
+    value, place = elements.value_dtype, UINT.itemsize
+    words = (elements.problem.dtype.itemsize, place, 0 if value is None else value.itemsize)
+    return OWN_REGISTERS + config.integer("ITEM_KEYS") * sum(ceil_divide(n, 4) for n in words)
 
 
 class RadixGpu(Algorithm[SortProblem]):

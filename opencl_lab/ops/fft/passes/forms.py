@@ -92,6 +92,9 @@ def default_config(n: int, real: np.dtype[Any], device: Device, columns: bool = 
     form = _form(device)
     cpu = form == "vector"
     length = n if cpu or not n or is_smooth(n) else convolution_length(n)
+    largest = 8
+    if not cpu:
+        largest = _largest_radix(length, real.itemsize, device, columns, convolved=length != n)
     return Config(
         FORM=form,
         WG_SIZE=64,
@@ -103,24 +106,24 @@ def default_config(n: int, real: np.dtype[Any], device: Device, columns: bool = 
         FUSED="auto",
         VECTOR_WIDTH=_width(n, real, device) if cpu else 32 // real.itemsize,
         BLOCK=4,
-        MAX_RADIX=8 if cpu else _largest_radix(length, real.itemsize, device, columns),
+        MAX_RADIX=largest,
         ITEMS_PER_UNIT=8,
         SPLIT="auto",
     )
 
 
-def _largest_radix(length: int, word: int, device: Device, columns: bool) -> int:
+def _largest_radix(length: int, word: int, device: Device, columns: bool, convolved: bool) -> int:
     """Return the largest composite radix of groups: the points of most items.
 
     It is less where registers are known to be too few for these points, the roots of a butterfly,
-    and those between two steps, if a group cannot do a whole row.
+    and those between two steps, if a group cannot do a whole row, or of a chirp, if it convolves.
     """
     radix = 16 if length <= (1024 if columns else 4096) else 32
     registers = device.capabilities.item_registers
     if not registers:
         return radix
-    steps = columns or length > radix * group_limit(device)
-    return max(4, largest_power(radix, most_points(registers, word, steps)))
+    multiplied = columns or convolved or length > radix * group_limit(device)
+    return max(4, largest_power(radix, most_points(registers, word, multiplied)))
 
 
 def _width(n: int, real: np.dtype[Any], device: Device) -> int:

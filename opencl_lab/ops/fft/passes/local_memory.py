@@ -292,7 +292,7 @@ class LocalMemoryPlanner(Planner):
         steps = tuple(each.step for each in planned)
         reals = max(step.group.local_reals for step in steps)
         items = steps[0].group.work_group
-        registers = max(step.group.registers(builder.real.itemsize) for step in steps)
+        registers = max(step.registers(builder.real.itemsize) for step in steps)
         builder.launches.append(
             Launch(
                 template=TEMPLATE,

@@ -42,12 +42,13 @@ def items_of(n: int, radices: tuple[int, ...], points: int) -> int:
     return max(1, min(most, ceil_divide(n, points)))
 
 
-def most_points(registers: int, word: int, steps: bool) -> int:
+def most_points(registers: int, word: int, multiplied: bool) -> int:
     """Return how many points of one butterfly an item of so many registers can have.
 
-    `steps` says whether results are multiplied by roots between two steps, besides.
+    `multiplied` says whether they are multiplied by other numbers than the roots of passes, too:
+    by roots between two steps, or by a chirp.
     """
-    return (registers - OWN_REGISTERS) // (word // 4 * (4 if steps else 3))
+    return (registers - OWN_REGISTERS) // (word // 4 * (4 if multiplied else 3))
 
 
 def gap_of(radix: int, transforms: int, load: str, store: str, exchange: str) -> int:
@@ -117,9 +118,13 @@ class GroupPasses:
         """The most points of an item."""
         return max(self.rounds(each) * each.radix for each in self.passes)
 
-    def registers(self, word: int) -> int:
-        """Return about how many registers an item needs, with components of `word` bytes."""
-        return OWN_REGISTERS + word // 4 * (2 * self.points + max(self.schedule.radices))
+    def registers(self, word: int, multiplied: bool = False) -> int:
+        """Return about how many registers an item needs, with components of `word` bytes.
+
+        `multiplied` is that of `most_points`.
+        """
+        roots = (2 if multiplied else 1) * max(self.schedule.radices)
+        return OWN_REGISTERS + word // 4 * (2 * self.points + roots)
 
     def fills_rounds(self, each: Pass) -> bool:
         """Return whether every item has a butterfly in every round of a pass."""
@@ -241,6 +246,11 @@ class LocalStep:
             f"{group.schedule}, from {group.load} to {group.store}{of}; a group has "
             f"{group.transforms} x {group.items} items, exchange {group.exchange}"
         )
+
+    def registers(self, word: int) -> int:
+        """Return about how many registers an item needs, with components of `word` bytes."""
+        multiplied = bool(self.step_twiddle_bits or self.convolution)
+        return self.group.registers(word, multiplied)
 
     @property
     def chirps_loads(self) -> bool:

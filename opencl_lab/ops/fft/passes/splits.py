@@ -63,10 +63,12 @@ class GroupLimits:
     # choose by cost.
     transforms: int
     last_transforms: int
-    # Local memory in bytes, most items of a group, and compute units of the device.
+    # Local memory in bytes, most items of a group, compute units of the device, and registers of an
+    # item, 0 if not known.
     local_memory: int
     items: int
     units: int
+    registers: int = 0
 
     @classmethod
     def of(cls, n: int, word: int, config: Config, device: Device) -> GroupLimits:
@@ -85,6 +87,7 @@ class GroupLimits:
             device.capabilities.local_memory,
             group_limit(device),
             device.compute_units,
+            device.capabilities.item_registers,
         )
 
     def radices(self, n: int) -> tuple[int, ...]:
@@ -92,17 +95,23 @@ class GroupLimits:
         return radices_of(n, self.max_radix)
 
     def items_of(self, n: int) -> int:
-        """Return the items of one transform."""
-        return items_of(n, self.radices(n), self.points)
+        """Return the items of a transform: more where several butterflies do not fit registers."""
+        radices = self.radices(n)
+        items, schedule = items_of(n, radices, self.points), Schedule.of(radices)
+        while self.registers and items < self.items:
+            group = GroupPasses(schedule, 1, items, "rows", "rows", self.exchange, 0)
+            fits = group.registers(self.word, multiplied=True) <= self.registers
+            if fits or group.points == max(radices):
+                break
+            items += 1
+        return items
 
     def group(self, n: int, transforms: int, load: str, store: str) -> GroupPasses:
         """Return the schedule of a group."""
         radices = self.radices(n)
         gap = gap_of(radices[0], transforms, load, store, self.exchange)
-        items = items_of(n, radices, self.points)
-        group = GroupPasses(
-            Schedule.of(radices), transforms, items, load, store, self.exchange, gap
-        )
+        items, schedule = self.items_of(n), Schedule.of(radices)
+        group = GroupPasses(schedule, transforms, items, load, store, self.exchange, gap)
         if self.exchange == "two-phase" and (transforms == 1 or store == "columns"):
             while self._held(group) > self.local_memory and group.sections < MOST_SECTIONS:
                 group = replace(group, sections=group.sections + 1)

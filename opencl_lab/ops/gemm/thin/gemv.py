@@ -18,6 +18,7 @@ from opencl_lab.core.kernels import (
     largest_power,
     positive,
     power_of_two,
+    sub_group,
     vector_width,
 )
 from opencl_lab.core.plan import Argument, Launch, Plan, ceil_divide, round_up
@@ -49,6 +50,8 @@ TURNED = range(4, MOST_FEW + 1, 2)
 numbers far apart, which are often in the same bank of a cache."""
 UNDER_WAY = 32
 """Words of a matrix, and of x, that an item of a group loads before it uses them."""
+OWN_REGISTERS = 24
+"""Registers of an item of a group besides its sums, and the numbers that it loads together."""
 SECTOR = 32
 """Bytes of the smallest memory transaction."""
 SPREAD, ENOUGH, WANTED = 384, 192, 1536
@@ -195,14 +198,19 @@ def _group_params(problem: GemmProblem, config: Config, device: Device) -> dict[
     while problem.k % vector:
         vector //= 2
     wide = rows in VECTOR_WIDTHS[1:] and rows <= widest and lines_of(problem) % rows == 0
+    vector = vector if along else 1
+    few, unroll = few_of(problem), config.integer("UNROLL")
+    words = max(1, problem.sum_type.itemsize // 4)
+    numbers = rows * few + unroll * vector * (rows + few)
     return {
         "LANES": config["LANES"],
         "PIECES": config["PIECES"],
         "LINES": rows,
-        "VECTOR": vector if along else 1,
+        "VECTOR": vector,
         "WIDE": wide and not along,
-        "UNROLL": config["UNROLL"],
-        "X_VECTOR": _x_vector(problem, vector if along else config.integer("UNROLL")),
+        "UNROLL": unroll,
+        "X_VECTOR": _x_vector(problem, vector if along else unroll),
+        "SUB_GROUP": sub_group(device, OWN_REGISTERS + words * numbers),
     }
 
 
