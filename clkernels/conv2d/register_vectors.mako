@@ -88,14 +88,14 @@ ${collected(PIXELS, STRIP, [0], "o")}\
 % endfor
 </%def>\
 ## Store all results of an item.
-<%def name="store_all(PIXELS, STRIP)">\
+<%def name="store_all(PIXELS, STRIP, count=0)">\
 <%
     lane = terms.module.lane
     result_vec_t = terms.module.vec(PIXELS.result_t, STRIP.vector_width)
     whole = PIXELS.result_t != "half" and STRIP.vector_width > 1
 %>\
 % for o in range(STRIP.rows):
-% for v in range(STRIP.vectors):
+% for v in range(count or STRIP.vectors):
 <%
     sums = [lane(f"sum_{o}_{v}", STRIP.vector_width, l) for l in range(STRIP.vector_width)]
     converted = f"({result_vec_t})({', '.join(f'to_result({one})' for one in sums)})"
