@@ -354,6 +354,9 @@ def test_one_thread_takes_small_filters_and_images():
     sizes = [Conv2dProblem(64, 64, 3, 3), Conv2dProblem(9, 700, 11, 6), separable]
     launches = [CONV2D_SOLVER.plan(problem, one, "rolling").launches[0] for problem in sizes]
     assert all(launch.params == launches[0].params for launch in launches)  # a program for all
+    large = [Conv2dProblem(2000, 2000, 6, 5), Conv2dProblem(999, 3000, 11, 15)]
+    launches = [CONV2D_SOLVER.plan(problem, one, "register").launches[0] for problem in large]
+    assert launches[0].params == launches[1].params
     rolling_of = CONV2D_SOLVER.algorithm("rolling")
     assert rolling_of.supports(Conv2dProblem(64, 64, 3, 3), replace(one, kind="gpu"))
     small = replace(one, capabilities=Capabilities(local_memory=1 << 10))

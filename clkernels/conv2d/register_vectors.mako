@@ -50,14 +50,14 @@
 ## Add the products of `count` taps of the collected values of row r of the image, from `first` on.
 <%def name="edge_taps(PIXELS, STRIP)">\
 <%
-    taps_y = STRIP.taps[0]
+    taps_y, _ = own.module.taps(STRIP)
 %>\
-% if taps_y >= STRIP.rows:
+% if STRIP.sized or taps_y >= STRIP.rows:
                     if (r >= ${STRIP.rows - 1} && r < ${taps_y}) {
 ${collected(PIXELS, STRIP, range(STRIP.rows), 0)}\
                     } else
 % endif
-                    for (int o = max(0, r - ${taps_y - 1}); o < min(${STRIP.rows}, r + 1); ++o) {
+                    for (int o = max(0, r + 1 - ${taps_y}); o < min(${STRIP.rows}, r + 1); ++o) {
 ${collected(PIXELS, STRIP, [0], "o")}\
                     }
 </%def>\
