@@ -142,6 +142,11 @@ void conv2d_rolling(
     /* Collect the rows of the tile. */
     for (int r = 0; r < tile_rows; ++r) {
         __local sum_t *values = tile + (row_taps ? tile_rows : r) * line;
+% if width > 1:
+        /* What a narrow row has no results for is zero: subnormal numbers would take long. */
+        for (int k = length; tile_width < ${width} && k < line; ++k)
+            values[k] = 0;
+% endif
         const int y = extend(first_row + r + offset_y, height);
         if (y < 0) {
             for (int k = 0; k < length; ++k)
