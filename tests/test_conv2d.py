@@ -13,7 +13,7 @@ from conv2d_checks import ALGORITHMS, assert_close, check, right
 from scipy import ndimage, signal
 
 from opencl_lab.core.device import Capabilities, Device
-from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.ops.conv2d import expected
 from opencl_lab.ops.conv2d import rolling
 from opencl_lab.ops.conv2d.functions import conv2d
@@ -319,11 +319,13 @@ def test_one_thread_rolls_sums_down_columns(dtype, serial, rng, monkeypatch):
     monkeypatch.setattr(rolling, "MOST_COLUMNS", 128)
     filters = [rng.uniform(-1, 1, (3, 4)), np.outer(rng.random(6), rng.random(5))]
     filters.append(rng.integers(-3, 4, (2, 2)))
+    filters += [rng.uniform(-1, 1, (rows, 3)) for rows in rng.choice(range(1, 16), 3, False)]
     shapes = rng.permutation([(1, 1, 1), (5, 8, 1), (40, 150, 1), (18, 65, 3), (30, 30, 2)])
     for boundary, shape in zip(BOUNDARIES, shapes, strict=True):
         weights = filters[int(rng.integers(len(filters)))]
         image = (100 * rng.random(shape)).astype(dtype)
-        mode = MODES[int(rng.integers(2 + (min(shape[:2]) >= 6)))]
+        fits = all(size >= taps for size, taps in zip(shape, weights.shape, strict=False))
+        mode = MODES[int(rng.integers(2 + fits))]
         options = {
             "boundary": boundary, "cval": -2, "flip": bool(rng.integers(2)), "mode": mode,
             "channels_last": True, "saturate": bool(rng.integers(2)), "device": serial,
@@ -348,8 +350,13 @@ def test_one_thread_takes_small_filters_and_images():
         problem = Conv2dProblem(size, size, taps, taps)
         assert CONV2D_SOLVER.choose(problem, one).name == name
         assert next(iter(CONV2D_SOLVER.ranked(problem, replace(one, compute_units=2)))) != "rolling"
-    with pytest.raises(InvalidConfig, match="of a tile"):
-        CONV2D_SOLVER.plan(Conv2dProblem(64, 9, 3, 3), one, "rolling", {"VECTORS": 4})
+    separable = Conv2dProblem(64, 64, 7, 5, separable=True)
+    sizes = [Conv2dProblem(64, 64, 3, 3), Conv2dProblem(9, 700, 11, 6), separable]
+    launches = [CONV2D_SOLVER.plan(problem, one, "rolling").launches[0] for problem in sizes]
+    assert all(launch.params == launches[0].params for launch in launches)  # a program for all
+    large = [Conv2dProblem(2000, 2000, 6, 5), Conv2dProblem(999, 3000, 11, 15)]
+    launches = [CONV2D_SOLVER.plan(problem, one, "register").launches[0] for problem in large]
+    assert launches[0].params == launches[1].params
     rolling_of = CONV2D_SOLVER.algorithm("rolling")
     assert rolling_of.supports(Conv2dProblem(64, 64, 3, 3), replace(one, kind="gpu"))
     small = replace(one, capabilities=Capabilities(local_memory=1 << 10))

@@ -42,6 +42,7 @@
  * PIXELS   types, boundary condition and filter: see pixels.mako
  * STRIP    the geometry of an item and its group, by these fields:
  *   taps          rows and columns of the filter, KH and KW above
+ *   sized         whether these are arguments instead; KH is at least `rows` then
  *   channels      values of a pixel
  *   wg_x, wg_y    items of a work-group along a row and across rows
  *   vector_width  values of a row in a vector
@@ -67,7 +68,7 @@
 <%namespace name="terms" file="terms.mako"/>\
 <%
     way = window if STRIP.window else vectors
-    taps_y, taps_x = STRIP.taps
+    taps_y, taps_x = register_types.module.taps(STRIP)
 %>\
 ${pixels.declare(PIXELS=PIXELS)}\
 ${register_types.declare(PIXELS=PIXELS, STRIP=STRIP)}\
@@ -76,9 +77,13 @@ ${register_types.declare_edge(PIXELS=PIXELS, STRIP=STRIP)}\
 ## filter that each of them needs.
 <%def name="image_row(pairs)">\
 <%
-    rest = taps_x % STRIP.unroll
+    rest = 0 if STRIP.sized else taps_x % STRIP.unroll
 %>\
-% if taps_x <= STRIP.unroll:
+% if STRIP.sized:
+            for (int i = 0; i < filter_width; ++i) {
+${way.taps(PIXELS, STRIP, "i", 1, pairs)}\
+            }
+% elif taps_x <= STRIP.unroll:
 ${way.taps(PIXELS, STRIP, "0", taps_x, pairs)}\
 % else:
             for (int first = 0; first < ${taps_x - rest}; first += ${STRIP.unroll}) {
@@ -103,26 +108,29 @@ ${image_row([(o, f"r - {o}") for o in range(STRIP.rows)])}\
             }
 % endif
 % for r in STRIP.last_rows:
-${image_row(STRIP.pairs(r))}\
+${image_row(STRIP.last_pairs(r))}\
 % endfor
 </%def>\
 ## Collect the values of each row from wherever they are, then add their products.
 <%def name="outside_taps()">\
-            const int last_row = out_height + ${taps_y - 2};
-            const int last_value = (out_width + ${taps_x - 1}) * ${STRIP.channels} - 1;
+            const int last_row = out_height + ${taps_y} - 2;
+            const int last_value = (out_width + ${taps_x} - 1) * ${STRIP.channels} - 1;
             for (int first = 0; first < ${taps_x}; first += ${STRIP.written_out}) {
                 const int count = min(${STRIP.written_out}, ${taps_x} - first);
+% if STRIP.sized:
+                const int collected = ${STRIP.collected} - (${STRIP.written_out} - count) * ${STRIP.channels};
+% endif
                 const int seen = column + first * ${STRIP.channels};
                 sum_t strip[${STRIP.strips}][${STRIP.collected}];
                 int places[${STRIP.strips}][${STRIP.collected}];
 % for v in range(STRIP.strips):
                 const int2 bounds_${v} =
-                    find(places[${v}], seen + ${v * STRIP.apart}, last_value, offset_x, width);
+                    find(places[${v}], seen + ${v * STRIP.apart}, last_value, offset_x, width${register_types.module.counted(STRIP)});
 % endfor
-                for (int r = 0; r < ${STRIP.rows + taps_y - 1}; ++r) {
+                for (int r = 0; r < ${STRIP.rows - 1} + ${taps_y}; ++r) {
                     const int from = extend(min(row + r, last_row) + offset_y, height);
                     if (from < 0) {
-                        for (int k = 0; k < ${STRIP.collected}; ++k) {
+                        for (int k = 0; k < ${register_types.module.collected(STRIP)}; ++k) {
 % for v in range(STRIP.strips):
                             strip[${v}][k] = cval;
 % endfor
@@ -131,7 +139,7 @@ ${image_row(STRIP.pairs(r))}\
                         __global const element_t *line = source + (long)from * pitch;
 % for v in range(STRIP.strips):
                         collect(strip[${v}], places[${v}], bounds_${v}, line,
-                                seen + ${v * STRIP.apart} + offset_x * ${STRIP.channels}, cval);
+                                seen + ${v * STRIP.apart} + offset_x * ${STRIP.channels}, cval${register_types.module.counted(STRIP)});
 % endfor
                     }
 ${way.edge_taps(PIXELS, STRIP)}\
@@ -141,7 +149,7 @@ ${way.edge_taps(PIXELS, STRIP)}\
 
 __kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${STRIP.wg_x}, ${STRIP.wg_y}, 1)))
 void conv2d_register(
-    ${condition.first(CONDITIONAL)}${pixels.parameters(["const int steps_x", "const int steps_y"])})
+    ${condition.first(CONDITIONAL)}${pixels.parameters(["const int steps_x", "const int steps_y"], sized=STRIP.sized)})
 {
 ${condition.check(CONDITIONAL)}\
     const int pitch = width * ${STRIP.channels};
@@ -164,8 +172,8 @@ ${condition.check(CONDITIONAL)}\
             continue;
         const int last = column + ${STRIP.width - 1};
         const int begin = column + offset_x * ${STRIP.channels};
-        const int end = last + (offset_x + ${taps_x - 1}) * ${STRIP.channels};
-        const bool inside = row + offset_y >= 0 && row + offset_y + ${STRIP.rows + taps_y - 2} < height
+        const int end = last + (offset_x + ${taps_x} - 1) * ${STRIP.channels};
+        const bool inside = row + offset_y >= 0 && row + offset_y + ${STRIP.rows - 2} + ${taps_y} < height
                             && row + ${STRIP.rows} <= out_height
                             && begin >= 0 && end < pitch && last < out_pitch;
 ${way.declare_sums(STRIP)}\

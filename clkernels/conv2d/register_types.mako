@@ -39,11 +39,26 @@
         return f"strip[0] + {v * STRIP.vector_width}" if STRIP.strips == 1 else f"strip[{v}]"
 
 
+    def taps(STRIP):
+        """The rows and columns of the filter: numbers, or arguments."""
+        return ("filter_height", "filter_width") if STRIP.sized else STRIP.taps
+
+
+    def collected(STRIP):
+        """How many values of a row are collected: fewer for the last taps of a filter of any size."""
+        return "collected" if STRIP.sized else STRIP.collected
+
+
+    def counted(STRIP, declared=""):
+        """The argument, or parameter, that says so."""
+        return f", {declared}collected" if STRIP.sized else ""
+
+
     def weight(PIXELS, STRIP, j, i):
         """Weight (j, i) of the filter, which lies in memory as the user gave it."""
-        rows, columns = STRIP.taps
+        rows, columns = taps(STRIP)
         if PIXELS.flip:
-            return f"weights[({rows - 1} - ({j})) * {columns} + {columns - 1} - ({i})]"
+            return f"weights[({rows} - 1 - ({j})) * {columns} + {columns} - 1 - ({i})]"
         return f"weights[({j}) * {columns} + {i}]"
 %>\
 <%def name="declare(PIXELS, STRIP)">\
@@ -75,16 +90,16 @@ typedef struct {
 ##
 <%def name="declare_edge(PIXELS, STRIP)">\
 
-/* Find where ${STRIP.collected} values of a row lie: number `first` of those that windows see and the
+/* Find where ${collected(STRIP)} values of a row lie: number `first` of those that windows see and the
    next, none past `last`. Return the bounds of those which are the row itself; for all others
    `places` receives an index into the row, or -1 for cval. */
 static inline int2 find(__private int *places, const int first, const int last,
-                        const int offset_x, const int width)
+                        const int offset_x, const int width${counted(STRIP, "const int ")})
 {
     const int begin = first + offset_x * ${STRIP.channels};
-    const int low = clamp(-begin, 0, ${STRIP.collected});
-    const int high = clamp(width * ${STRIP.channels} - begin, low, ${STRIP.collected});
-    for (int i = 0; i < ${STRIP.collected} - (high - low); ++i) {
+    const int low = clamp(-begin, 0, ${collected(STRIP)});
+    const int high = clamp(width * ${STRIP.channels} - begin, low, ${collected(STRIP)});
+    for (int i = 0; i < ${collected(STRIP)} - (high - low); ++i) {
         const int k = i < low ? i : i + high - low;
         const int place = min(first + k, last);
         const int x = extend(place / ${STRIP.channels} + offset_x, width);
@@ -95,7 +110,7 @@ static inline int2 find(__private int *places, const int first, const int last,
 
 /* Collect the values of a row that `find` has found. */
 static inline void collect(__private sum_t *strip, __private const int *places, const int2 bounds,
-                           __global const element_t *line, const int begin, const sum_t cval)
+                           __global const element_t *line, const int begin, const sum_t cval${counted(STRIP, "const int ")})
 {
 % if STRIP.vector_width > 1:
     if (bounds.y - bounds.x >= ${STRIP.vector_width}) {
@@ -110,7 +125,7 @@ static inline void collect(__private sum_t *strip, __private const int *places, 
             strip[k] = load_pixel(line + begin + k);
     for (int k = 0; k < bounds.x; ++k)
         strip[k] = places[k] < 0 ? cval : load_pixel(line + places[k]);
-    for (int k = bounds.y; k < ${STRIP.collected}; ++k)
+    for (int k = bounds.y; k < ${collected(STRIP)}; ++k)
         strip[k] = places[k] < 0 ? cval : load_pixel(line + places[k]);
 }
 </%def>\

@@ -50,14 +50,14 @@
 ## Add the products of `count` taps of the collected values of row r of the image, from `first` on.
 <%def name="edge_taps(PIXELS, STRIP)">\
 <%
-    taps_y = STRIP.taps[0]
+    taps_y, _ = own.module.taps(STRIP)
 %>\
-% if taps_y >= STRIP.rows:
+% if STRIP.sized or taps_y >= STRIP.rows:
                     if (r >= ${STRIP.rows - 1} && r < ${taps_y}) {
 ${collected(PIXELS, STRIP, range(STRIP.rows), 0)}\
                     } else
 % endif
-                    for (int o = max(0, r - ${taps_y - 1}); o < min(${STRIP.rows}, r + 1); ++o) {
+                    for (int o = max(0, r + 1 - ${taps_y}); o < min(${STRIP.rows}, r + 1); ++o) {
 ${collected(PIXELS, STRIP, [0], "o")}\
                     }
 </%def>\
@@ -88,14 +88,14 @@ ${collected(PIXELS, STRIP, [0], "o")}\
 % endfor
 </%def>\
 ## Store all results of an item.
-<%def name="store_all(PIXELS, STRIP)">\
+<%def name="store_all(PIXELS, STRIP, count=0)">\
 <%
     lane = terms.module.lane
     result_vec_t = terms.module.vec(PIXELS.result_t, STRIP.vector_width)
     whole = PIXELS.result_t != "half" and STRIP.vector_width > 1
 %>\
 % for o in range(STRIP.rows):
-% for v in range(STRIP.vectors):
+% for v in range(count or STRIP.vectors):
 <%
     sums = [lane(f"sum_{o}_{v}", STRIP.vector_width, l) for l in range(STRIP.vector_width)]
     converted = f"({result_vec_t})({', '.join(f'to_result({one})' for one in sums)})"

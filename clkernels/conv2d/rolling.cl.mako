@@ -15,62 +15,124 @@
  * So each row is read once for all results that need it, and the vectors beside each other give the
  * processor sums that do not wait for each other.
  *
- * SEPARABLE  the rows are filtered as they are collected, each from a line of its own, and the rest is
- *            a filter of one column.
- *
  * Source: own; the tile and its halo after V. Podlozhnyuk, "Image convolution with CUDA", NVIDIA 2007.
  *
  * The host guarantees: images and results are contiguous: batch, rows, pixels, channels, aligned to
  * one element; `result` overlaps no input; dimensions 0 and 1 of the grid count tiles along a row and
- * across rows, and dimension 2 the images from `first_image` on. A row of results has at least
- * tile_width values, and tile_width at least those of the vectors beside each other. `tile` has room
- * for tile_height + KH - 1 lines of `line` values, and for one more if SEPARABLE; `line` is at least
- * tile_width and the halo.
+ * across rows, which are of equal size but for the last ones, and dimension 2 the images from
+ * `first_image` on. `tile` has room for the rows of a tile and filter_height - 1 more, and for another
+ * one with `row_taps`, each of `line` values, see below. The filter has at most MOST_TAPS weights, its
+ * halo at most MOST_HALO values.
+ *
+ * With `row_taps` the filter is given as a column, `weights`, and as a row of so many weights; then
+ * filter_width is 1. Rows are filtered as they are collected, each from a line of its own, and the rest
+ * is a filter of one column.
+ *
+ * The size of the filter is not built in, so that all filters share a program: a row of weights is a
+ * loop, and a jump skips the sums that fewer rows do not need. The commonest sizes have a form of
+ * their own.
  *
  * PIXELS     types, boundary condition and filter: see pixels.mako
- * STRIP      taps, channels, vector_width, vectors and piece, see register.cl.mako; rows is 1
- * SEPARABLE  whether the filter is given as a column, `weights`, and a row
+ * STRIP      channels, vector_width and piece, see register.cl.mako; rows is 1
+ * FORMS      `Form` of opencl_lab/ops/conv2d/rolling.py: ways down the columns; the first that fits
+ * MOST_HALO, MOST_TAPS  see above
  */
-<%page args="PIXELS, STRIP, SEPARABLE"/>\
+<%page args="PIXELS, STRIP, FORMS, MOST_HALO, MOST_TAPS"/>\
 <%namespace name="pixels" file="pixels.mako"/>\
 <%namespace name="register_types" file="register_types.mako"/>\
 <%namespace name="vectors" file="register_vectors.mako"/>\
 <%
-    load, weight = register_types.module.load, register_types.module.weight
-    taps_y, taps_x = STRIP.taps
-    # Taps along a row that the way down has left to do.
-    left = 1 if SEPARABLE else taps_x
-    halo = (taps_x - 1) * STRIP.channels
-    own = ["__global const sum_t *restrict row_weights"] * SEPARABLE + ["__local sum_t *tile"]
-    own += [f"const int {size}" for size in ("line", "tile_height", "tile_width")]
+    load, width = register_types.module.load, STRIP.vector_width
+    own = ["__global const sum_t *restrict row_weights", "const int row_taps", "__local sum_t *tile"]
 
 
     def local(pointer):
         """A vector of the tile, which is aligned to one element only."""
-        return f"((__local packed_t *)({pointer}))->v" if STRIP.vector_width > 1 else f"*({pointer})"
+        return f"((__local packed_t *)({pointer}))->v" if width > 1 else f"*({pointer})"
 %>\
 ${pixels.declare(PIXELS=PIXELS)}\
 ${register_types.declare(PIXELS=PIXELS, STRIP=STRIP)}\
+## Go down the columns in one form.
+<%def name="columns(form)">\
+<%
+    rows = form.rows if form.exact else "filter_height"
+%>\
+        for (int x = 0; x < tile_width; x += ${form.vectors * width}) {
+            const int at = max(0, min(x, tile_width - ${form.vectors * width})); /* the last may have been done before */
+            __global result_t *place = target + (long)first_row * out_pitch + first_value + at;
+% for j in range(form.rows):
+% for v in range(form.vectors):
+            vec_t sum_${j}_${v} = 0;
+% endfor
+% endfor
+            for (int r = 0; r < tile_rows; ++r) {
+                __local const sum_t *values = tile + r * line + at;
+                __private const sum_t *w = turned;
+% for tap in range(form.columns or 1):
+                ${"" if form.columns else "for (int i = 0; i < filter_width; ++i) "}{
+% for v in range(form.vectors):
+                    const vec_t p_${v} = ${local(f"values + {v * width}")};
+% endfor
+                    ${"" if form.exact else "switch (filter_height) "}{
+% for j in reversed(range(form.rows)):
+% if not form.exact:
+                    ${f"case {j + 1}" if j else "default"}:
+% endif
+% for v in range(form.vectors):
+                        sum_${j}_${v} += w[${j}] * p_${v};
+% endfor
+% endfor
+                    }
+                    values += ${STRIP.channels};
+                    w += ${rows};
+                }
+% endfor
+                if (r >= ${rows} - 1) {
+% if form.vectors == 1 and width > 1:
+                    if (tile_width < ${width}) {
+                        const vec_t sums = sum_0_0;
+                        for (int l = 0; l < tile_width; ++l)
+                            store_pixel(((__private const sum_t *)&sums)[l], place + l);
+                        place += out_pitch;
+                    } else {
+${vectors.store_all(PIXELS, STRIP, form.vectors)}\
+                    }
+% else:
+${vectors.store_all(PIXELS, STRIP, form.vectors)}\
+% endif
+                }
+% for j in range(form.rows):
+% for v in range(form.vectors):
+                sum_${j}_${v} = ${f"sum_{j + 1}_{v}" if j + 1 < form.rows else 0};
+% endfor
+% endfor
+            }
+        }
+</%def>\
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_rolling(
-    ${pixels.parameters(own)})
+    ${pixels.parameters(own, sized=True)})
 {
     const int pitch = width * ${STRIP.channels};
     const int out_pitch = out_width * ${STRIP.channels};
     const ulong which = first_image + get_group_id(2);
     __global const element_t *source = image + which * height * pitch;
     __global result_t *target = result + which * out_height * out_pitch;
+    const int tile_width = (out_pitch + (int)get_num_groups(0) - 1) / (int)get_num_groups(0);
+    const int tile_height = (out_height + (int)get_num_groups(1) - 1) / (int)get_num_groups(1);
+    const int halo = (max(row_taps, filter_width) - 1) * ${STRIP.channels};
+    const int line = (max(tile_width, ${width}) + halo + ${width - 1}) / ${width} * ${width};
     const int first_row = (int)get_group_id(1) * tile_height;
     const int first_value = min((int)get_group_id(0) * tile_width, out_pitch - tile_width);
-    const int rows = min(tile_height, out_height - first_row) + ${taps_y - 1};
+    const int tile_rows = min(tile_height, out_height - first_row) + filter_height - 1;
 
     /* Find which values of a line are the row itself, and from where the others come. */
-    const int length = tile_width + ${halo};
+    const int length = tile_width + halo;
     const int begin = first_value + offset_x * ${STRIP.channels};
     const int low = clamp(-begin, 0, length);
     const int high = clamp(pitch - begin, low, length);
-    int places[${max(2 * halo, 1)}];
+    int places[${2 * MOST_HALO}];
     for (int i = 0; i < length - (high - low); ++i) {
         const int place = first_value + (i < low ? i : i + high - low);
         const int x = extend(place / ${STRIP.channels} + offset_x, width);
@@ -78,12 +140,12 @@ void conv2d_rolling(
     }
 
     /* Collect the rows of the tile. */
-% if SEPARABLE:
-    __local sum_t *values = tile + rows * line;
-% endif
-    for (int r = 0; r < rows; ++r) {
-% if not SEPARABLE:
-        __local sum_t *values = tile + r * line;
+    for (int r = 0; r < tile_rows; ++r) {
+        __local sum_t *values = tile + (row_taps ? tile_rows : r) * line;
+% if width > 1:
+        /* What a narrow row has no results for is zero: subnormal numbers would take long. */
+        for (int k = length; tile_width < ${width} && k < line; ++k)
+            values[k] = 0;
 % endif
         const int y = extend(first_row + r + offset_y, height);
         if (y < 0) {
@@ -93,7 +155,7 @@ void conv2d_rolling(
             __global const element_t *from = source + (long)y * pitch;
             int k = low;
 % if STRIP.vector_width > 1:
-            for (; k + ${STRIP.vector_width} <= high; k += ${STRIP.vector_width})
+            for (; k + ${width} <= high; k += ${width})
                 ${local("values + k")} = ${load(PIXELS, STRIP, "from + begin + k")};
 % endif
             for (; k < high; ++k)
@@ -103,52 +165,30 @@ void conv2d_rolling(
             for (int i = low; i < length - (high - low); ++i)
                 values[i + high - low] = places[i] < 0 ? cval : load_pixel(from + places[i]);
         }
-% if SEPARABLE:
-        for (int x = 0; x < tile_width; x += ${STRIP.vector_width}) {
-            const int at = min(x, tile_width - ${STRIP.vector_width});
+        for (int x = 0; row_taps && x < tile_width; x += ${width}) {
+            const int at = max(0, min(x, tile_width - ${width}));
             vec_t sum = 0;
-% for i in range(taps_x):
-            sum += row_weights[${taps_x - 1 - i if PIXELS.flip else i}] * ${local(f"values + at + {i * STRIP.channels}")};
-% endfor
+            for (int i = 0; i < row_taps; ++i)
+                sum += row_weights[${"row_taps - 1 - i" if PIXELS.flip else "i"}] * ${local(f"values + at + i * {STRIP.channels}")};
             ${local("tile + r * line + at")} = sum;
         }
-% endif
     }
 
-    /* Go down the columns; the last ones may have been done before. */
-    for (int x = 0; x < tile_width; x += ${STRIP.width}) {
-        const int at = min(x, tile_width - ${STRIP.width});
-        __global result_t *place = target + (long)first_row * out_pitch + first_value + at;
-% for j in range(taps_y):
-% for v in range(STRIP.vectors):
-        vec_t sum_${j}_${v} = 0;
-% endfor
-% endfor
-        for (int r = 0; r < rows; ++r) {
-% for i in range(left):
-            {
-% for v in range(STRIP.vectors):
-                const vec_t p_${v} =
-                    ${local(f"tile + r * line + at + {i * STRIP.channels + v * STRIP.vector_width}")};
-% endfor
-% for j in range(taps_y):
-                {
-                    const sum_t w = ${f"weights[{j if PIXELS.flip else taps_y - 1 - j}]" if SEPARABLE else weight(PIXELS, STRIP, taps_y - 1 - j, i)};
-% for v in range(STRIP.vectors):
-                    sum_${j}_${v} += w * p_${v};
-% endfor
-                }
-% endfor
-            }
-% endfor
-            if (r >= ${taps_y - 1}) {
-${vectors.store_all(PIXELS, STRIP)}\
-            }
-% for j in range(taps_y):
-% for v in range(STRIP.vectors):
-            sum_${j}_${v} = ${f"sum_{j + 1}_{v}" if j + 1 < taps_y else 0};
-% endfor
-% endfor
-        }
+    /* Order the weights as the sums need them. */
+    sum_t turned[${MOST_TAPS}];
+    for (int i = 0; i < filter_width; ++i)
+        for (int j = 0; j < filter_height; ++j)
+            turned[i * filter_height + j] = weights[
+                ${"j * filter_width + filter_width - 1 - i" if PIXELS.flip else "(filter_height - 1 - j) * filter_width + i"}];
+
+% for form in FORMS:
+<%
+    fits = [f"filter_height {'==' if form.exact else '<='} {form.rows}"]
+    fits += [f"filter_width == {form.columns}"] * bool(form.columns)
+    fits += [f"tile_width >= {form.vectors * width}"] * (form.vectors > 1)
+%>\
+    ${"" if loop.first else "else "}if (${" && ".join(fits)}) {
+${columns(form)}\
     }
+% endfor
 }

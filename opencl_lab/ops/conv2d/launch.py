@@ -69,16 +69,20 @@ class Convolution(Algorithm[Conv2dProblem]):
         constant_weights: bool,
         device: Device,
         local_bytes: int = 0,
+        sized: bool = True,
     ) -> list[Launch]:
         """Return the launches of one pass.
 
         `params` and `arguments` are those of this kernel alone: PIXELS and the arguments common to
-        all kernels are added. A work-group computes a `tile` (rows, values of a row); `group` are
-        its items, in the same order.
+        all kernels are added; with `sized` the size of the filter is among these. A work-group
+        computes a `tile` (rows, values of a row); `group` are its items, in the same order.
         """
         values = one.out_size[1] * problem.channels
         pixels = Pixels.of(problem, one, constant_weights, device)
         outside = value_outside(problem)
+        taps: dict[str, Argument] = {}
+        if sized:
+            taps = {"filter_height": np.int32(one.taps[0]), "filter_width": np.int32(one.taps[1])}
         return [
             Launch(
                 template=self.templates[0],
@@ -101,7 +105,7 @@ class Convolution(Algorithm[Conv2dProblem]):
                     "out_width": np.int32(one.out_size[1]),
                     "offset_y": np.int32(one.offset[0]),
                     "offset_x": np.int32(one.offset[1]),
-                    **self._taps(one),
+                    **taps,
                     "first_image": np.uint64(first),
                     "cval": outside,
                 },
@@ -109,10 +113,6 @@ class Convolution(Algorithm[Conv2dProblem]):
             )
             for first in range(0, problem.batch, GRID_LIMIT)
         ]
-
-    def _taps(self, one: FilterPass) -> dict[str, Argument]:
-        """Return the filter's size as arguments, for kernels that are built for any size."""
-        return {"filter_height": np.int32(one.taps[0]), "filter_width": np.int32(one.taps[1])}
 
 
 def line_buffers(problem: Conv2dProblem) -> list[Buffer]:

@@ -17,7 +17,7 @@ from opencl_lab.core.kernels import (
     sub_group,
     vector_width,
 )
-from opencl_lab.core.plan import Argument, Buffer, Launch, ceil_divide, round_up
+from opencl_lab.core.plan import Buffer, Launch, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
 from opencl_lab.ops.conv2d.launch import Convolution, line_buffers
 from opencl_lab.ops.conv2d.pixels import FilterPass
@@ -188,11 +188,8 @@ class Register(Convolution):
             },
             constant_weights=bool(config["CONSTANT_WEIGHTS"]),
             device=device,
+            sized=strip.sized,
         )
-
-    def _taps(self, one: FilterPass) -> dict[str, Argument]:
-        """Return no arguments: the kernel is built for one size of the filter."""
-        return {}
 
 
 class Separable(Register):

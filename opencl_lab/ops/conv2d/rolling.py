@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidConfig
-from opencl_lab.core.kernels import VECTOR_WIDTHS, largest_power, positive, vector_width
+from opencl_lab.core.kernels import VECTOR_WIDTHS, positive, vector_width
 from opencl_lab.core.plan import (
     Argument,
     Buffer,
@@ -34,7 +33,7 @@ MOST_HALO = 1024
 MOST_ROWS = 15
 """Most rows of a filter: each has sums of its own in registers."""
 MOST_TAPS = 169
-"""Most weights of a filter, or of its row and column: all are written out."""
+"""Most weights of a filter, or of its row and column, for which it is fast."""
 FEW_ROWS = 3
 """Rows of a filter up to which four vectors of sums stay in registers; else two."""
 SEPARATED = 25
@@ -42,6 +41,27 @@ SEPARATED = 25
 RESIDENT = 8 << 20
 """Bytes of image and result up to which it is fast. With a filter of 3 x 3, 1000 x 1000 float32
 take 0.16 ms, and 0.20 by `register`; 2000 x 2000 take 1.5 and 1.0, as it writes rows far apart."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way down the columns of a tile, for filters of so many rows."""
+
+    vectors: int  # side by side
+    rows: int  # of the filter: so many if `exact`, else at most so many
+    exact: bool = False
+    columns: int = 0  # of the filter; 0: a loop over any number
+
+
+FORMS = (
+    Form(4, 3, exact=True, columns=3),
+    Form(4, FEW_ROWS),
+    *(Form(2, rows, exact=True) for rows in (3, 5, 6, 7, 9, 11)),
+    Form(2, MOST_ROWS),
+    Form(1, MOST_ROWS),
+)
+"""A form with no more sums than a filter has rows takes 0.7 to 1.0 of the time of one with 15, and
+each form 0.03 s to compile. An image that is narrower than a form's vectors takes a later one."""
 
 
 class Rolling(Convolution):
@@ -53,21 +73,20 @@ class Rolling(Convolution):
     space = SearchSpace(
         (
             Parameter("VECTOR_WIDTH", VECTOR_WIDTHS, "values of a row in a vector"),
-            Parameter("VECTORS", (1, 2, 3, 4), "vectors side by side"),
             Parameter(
                 "TILE_BYTES",
                 (1 << 13, 1 << 15, 1 << 16, 1 << 17, 1 << 18),
                 "bytes of a tile and its halo",
             ),
         ),
-        (vector_width("VECTOR_WIDTH"), positive("VECTORS"), positive("TILE_BYTES")),
+        (vector_width("VECTOR_WIDTH"), positive("TILE_BYTES")),
     )
 
     def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
         """Need the caches of a CPU, room for a tile, and sums that stay in registers."""
         if device.kind != "cpu":
             return "its tiles need the caches of a CPU"
-        halo = (problem.filter_width - 1) * problem.channels + max(VECTOR_WIDTHS)
+        halo = (problem.filter_width - 1) * problem.channels + 2 * max(VECTOR_WIDTHS)
         line = min(problem.out_width * problem.channels, MOST_COLUMNS) + halo
         least = (problem.filter_height + 1) * line * problem.sum_type.itemsize
         if least > passed_room(device):
@@ -77,56 +96,41 @@ class Rolling(Convolution):
         return _too_large(problem) or super().supports(problem, device)
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
-        """Return the widest vectors, and as many as have room in registers and in a row."""
+        """Return the widest vectors, whatever the sizes, so that these share a program."""
         native = min(64, max(16, device.native_vector_bytes))
-        values = max(1, problem.out_width * problem.channels)
-        width = largest_power(min(native // problem.sum_type.itemsize, values))
-        most = 4 if problem.filter_height <= FEW_ROWS else 2
         tile = max(1, min(TILE_BYTES, device.capabilities.local_memory // 2))
-        vectors = largest_power(min(most, values // width))
-        return Config(VECTOR_WIDTH=width, VECTORS=vectors, TILE_BYTES=tile)
+        return Config(VECTOR_WIDTH=native // problem.sum_type.itemsize, TILE_BYTES=tile)
 
     def _solve(
         self, problem: Conv2dProblem, config: Config, device: Device, buffers: list[Buffer]
     ) -> list[Launch]:
         """Return one launch, with a work-group per tile of the result."""
         separated, one = is_separated(problem), FilterPass.whole(problem)
-        arguments: dict[str, Argument] = {}
+        arguments: dict[str, Argument] = {"row_weights": "weights", "row_taps": np.int32(0)}
         if separated:
             buffers += line_buffers(problem)
-            one = replace(one, weights="column")
-            arguments["row_weights"] = "row"
-        strip, word = _strip(problem, config), problem.sum_type.itemsize
+            one = replace(one, weights="column", taps=(problem.filter_height, 1))
+            arguments = {"row_weights": "row", "row_taps": np.int32(problem.filter_width)}
+        vector, word = config.integer("VECTOR_WIDTH"), problem.sum_type.itemsize
+        strip = Strip((0, 0), problem.channels, vector, 1, 0, piece_of(problem, vector))
         values = problem.out_width * problem.channels
         width = ceil_divide(values, ceil_divide(values, MOST_COLUMNS))
-        if strip.width > width:
-            raise InvalidConfig(
-                f"{strip.width} values side by side are more than the {width} of a row of a tile"
-            )
-        line = round_up(width + (problem.filter_width - 1) * problem.channels, strip.vector_width)
+        line = max(width, vector) + (problem.filter_width - 1) * problem.channels
+        line = round_up(line, vector)
         halo = problem.filter_height - 1 + separated
         rows = max(1, config.integer("TILE_BYTES") // (line * word) - halo)
         height = ceil_divide(problem.out_height, ceil_divide(problem.out_height, rows))
-        arguments |= {
-            "tile": LocalMemory((height + halo) * line * word),
-            "line": np.int32(line),
-            "tile_height": np.int32(height),
-            "tile_width": np.int32(width),
-        }
+        arguments["tile"] = LocalMemory((height + halo) * line * word)
         return self._launches(
             problem,
             one,
-            {"STRIP": strip, "SEPARABLE": separated},
+            {"STRIP": strip, "FORMS": FORMS, "MOST_HALO": MOST_HALO, "MOST_TAPS": MOST_TAPS},
             tile=(height, width),
             group=(1, 1),
             arguments=arguments,
             constant_weights=False,
             device=device,
         )
-
-    def _taps(self, one: FilterPass) -> dict[str, Argument]:
-        """Return no arguments: the kernel is built for one size of the filter."""
-        return {}
 
 
 def is_separated(problem: Conv2dProblem) -> bool:
@@ -148,10 +152,3 @@ def _too_large(problem: Conv2dProblem) -> str | None:
     if (columns - 1) * problem.channels > MOST_HALO:
         return f"a halo of more than {MOST_HALO} values is too long"
     return None
-
-
-def _strip(problem: Conv2dProblem, config: Config) -> Strip:
-    """Return the strip of a row that is computed at once."""
-    width, vectors = config.integer("VECTOR_WIDTH"), config.integer("VECTORS")
-    taps, piece = problem.filter_shape, piece_of(problem, width)
-    return Strip(taps, problem.channels, width, vectors, problem.filter_width, piece)

@@ -19,7 +19,7 @@ they are loaded, and converted."""
 class Strip:
     """The geometry of an item and its work-group, by which ``register.cl.mako`` is rendered."""
 
-    taps: tuple[int, int]  # rows and columns of the filter
+    taps: tuple[int, int]  # rows and columns of the filter; zeros where these are arguments
     channels: int  # values of a pixel
     # Values of a vector, and vectors side by side, of an item.
     vector_width: int
@@ -42,7 +42,8 @@ class Strip:
         steps = number("STEPS_X"), number("STEPS_Y")
         width, align = number("VECTOR_WIDTH"), _aligned(problem, one, config)
         return cls(
-            taps=one.taps,
+            # Short filters are unrolled, as loops would take longer than their few products.
+            taps=one.taps if config["WINDOW"] or one.taps[0] < number("ROWS") else (0, 0),
             channels=problem.channels,
             wg_x=number("WG_X"),
             wg_y=number("WG_Y"),
@@ -71,7 +72,7 @@ class Strip:
     @property
     def written_out(self) -> int:
         """Taps of a row that are summed before the next values are loaded."""
-        return min(self.taps[1], self.unroll)
+        return self.unroll if self.sized else min(self.taps[1], self.unroll)
 
     @property
     def strips(self) -> int:
@@ -89,14 +90,26 @@ class Strip:
         sums = self.rows * self.vectors * self.vector_width
         return OWN_REGISTERS + word // 4 * (sums + COPIES * self.collected)
 
+    @property
+    def sized(self) -> bool:
+        """Whether the size of the filter is an argument of the kernel."""
+        return self.taps == (0, 0)
+
     def pairs(self, r: int) -> list[tuple[int, int]]:
         """Return the pairs (row of results, row of the filter) of row `r` of the image."""
-        return [(o, r - o) for o in range(self.rows) if 0 <= r - o < self.taps[0]]
+        most = self.rows if self.sized else self.taps[0]
+        return [(o, r - o) for o in range(self.rows) if 0 <= r - o < most]
+
+    def last_pairs(self, r: int) -> list[tuple[int, int | str]]:
+        """Return those of one of the last rows, which is counted from `taps` on if `sized`."""
+        if self.sized:
+            return [(o, f"filter_height + {r - o}") for o in range(r + 1, self.rows)]
+        return [*self.pairs(r)]
 
     @property
     def loops(self) -> bool:
         """Whether a loop goes over the rows of the image that add to all rows of results."""
-        return self.taps[0] >= self.rows and self.taps[0] > 3
+        return self.sized or (self.taps[0] >= self.rows and self.taps[0] > 3)
 
     @property
     def first_rows(self) -> range:
