@@ -12,10 +12,15 @@ import opencl_lab as ol
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import check_plan
+from opencl_lab.core.template import render
 from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.ops.fft.passes import serial as serial_plans
 from opencl_lab.ops.fft.passes.serial import SerialPlanner
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.fft.solver import DFT_SOLVER
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import session_of
 
 C64, C128 = np.dtype("complex64"), np.dtype("complex128")
 ONE = Device(
@@ -42,7 +47,38 @@ def test_a_transform_is_one_launch_without_counters(kind, n):
         assert not plan.with_role("zeros")
 
 
+def test_rows_of_many_lengths_share_a_program():
+    problems = [
+        DftProblem(n, C64, batch) for n, batch in ((256, 1), (1024, 7), (2000, 1), (6000, 2))
+    ]
+    launches = [
+        launch
+        for problem in problems
+        for launch in FFT.plan(problem, FFT.default_config(problem, ONE), ONE).launches
+    ]
+    assert len({render(launch.template, launch.params).text for launch in launches}) == 1
+
+
 # ---------------------------------------------------------------- results
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("dtype", [C64, C128])
+@pytest.mark.parametrize(("n", "inverse"), [(64, False), (1000, True), (1536, False), (4096, True)])
+def test_the_shared_program_gives_the_same_bits(serial, monkeypatch, n, inverse, dtype):
+    problem = DftProblem(n, dtype, 3, inverse=inverse, scale=0.3 if inverse else 1.0)
+    inputs = DFT.generate(problem, 5)
+    config = FFT.default_config(problem, serial)
+    plans = [FFT.plan(problem, config, serial)]
+    monkeypatch.setattr(serial_plans, "rows_launch", lambda *_: None)
+    plans.append(FFT.plan(problem, config, serial))
+    assert [plan.launches[0].kernel for plan in plans] == ["fft_rows", "fft_vector"]
+    session = session_of(serial.queue())
+    shared, own = (
+        execute(Executable(plan, session), inputs, serial.queue()).outputs["spectrum"]
+        for plan in plans
+    )
+    np.testing.assert_array_equal(shared, own)
 
 
 @pytest.mark.few(3)

@@ -94,8 +94,10 @@ class PlanBuilder:
         return index_type(max(elements))
 
     def finish(self) -> Plan:
-        """Return the plan."""
-        return Plan(tuple(self.buffers), tuple(self.launches))
+        """Return the plan, without tables of launches that others have replaced."""
+        used = {name for launch in self.launches for name in launch.arguments.values()}
+        buffers = (one for one in self.buffers if one.role != "table" or one.name in used)
+        return Plan(tuple(buffers), tuple(self.launches))
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,12 @@ from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner
 from opencl_lab.ops.fft.passes.local_schedule import most_points
 from opencl_lab.ops.fft.passes.planner import Planner
 from opencl_lab.ops.fft.passes.real_transforms import REAL
+from opencl_lab.ops.fft.passes.row_passes import TEMPLATE as SHARED
 from opencl_lab.ops.fft.passes.rows import ROWS, SCALES
 from opencl_lab.ops.fft.passes.serial import SerialPlanner, ThreadsPlanner
 from opencl_lab.ops.fft.passes.vector import TEMPLATE as VECTOR_TEMPLATE
 
-TEMPLATES = (VECTOR_TEMPLATE, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, ROWS, SCALES, WIDEN)
+TEMPLATES = (VECTOR_TEMPLATE, SHARED, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, ROWS, SCALES, WIDEN)
 """All templates that a plan of either form may use."""
 PLANNERS: dict[str, type[Planner]] = {"vector": ThreadsPlanner, "local-memory": LocalMemoryPlanner}
 FORMS = tuple(PLANNERS)

@@ -30,6 +30,8 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep
 from opencl_lab.ops.fft.passes.costs import CostModel
 from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
 from opencl_lab.ops.fft.passes.planner import How, RealForm
+from opencl_lab.ops.fft.passes.row_passes import KERNEL as ROWS_KERNEL
+from opencl_lab.ops.fft.passes.row_passes import rows_launch
 from opencl_lab.ops.fft.passes.twiddles import chirp, chirp_spectrum, in_vectors, strided_twiddles
 from opencl_lab.ops.fft.passes.vector import KERNEL, TEMPLATE, VectorPlanner, numbers_of
 from opencl_lab.ops.fft.passes.vector_step import PointwiseStep
@@ -163,14 +165,23 @@ class SerialPlanner(VectorPlanner):
             self._launch(builder, [each], inverse)
             return
         last = builder.launches[-1] if builder.launches else None
-        alone = self._in_turn(builder, [each], each.index, inverse)
+        single = self._in_turn(builder, [each], each.index, inverse)
         own = {"STEPS": None, "BUFFERS": None}
-        if last and last.kernel == KERNEL and {**last.params, **own} == {**alone.params, **own}:
+        same = {name: single.params[name] for name in ("INDEX_T", "INVERSE")}
+        if last and (
+            (last.kernel == KERNEL and {**last.params, **own} == {**single.params, **own})
+            or (last.kernel == ROWS_KERNEL and {**last.params, **same} == last.params)
+        ):
             builder.launches.pop()
         else:
             builder.joined = []
         builder.joined.append(each)
-        builder.launches.append(self._in_turn(builder, builder.joined, each.index, inverse))
+        shared = (
+            rows_launch(builder, each, inverse, self.device) if builder.joined == [each] else None
+        )
+        builder.launches.append(
+            shared or self._in_turn(builder, builder.joined, each.index, inverse)
+        )
 
     def _pointwise(
         self,
