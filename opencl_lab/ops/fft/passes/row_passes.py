@@ -1,7 +1,8 @@
 """Launches that transform rows on one compute unit by a program that most lengths share.
 
 To build a program for a length takes 0.2 to 0.4 s, far longer than a call on one thread. So plans
-of one step with vectors over the points have their lengths and passes as numbers in memory.
+of one step for few rows, with vectors over the points, have their lengths and passes as numbers in
+memory.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ TEMPLATE = "fourier/fft_rows.cl.mako"
 KERNEL = "fft_rows"
 RADICES = (2, 3, 4, 5, 6, 8)
 """Radices of all passes but the first."""
+MOST_ROWS = 3
+"""Rows of a call; of more, a program for their length takes less time for each."""
 USER = 2
 """The place of the user's row, after those of the arrays 0 and 1."""
 
@@ -35,10 +38,12 @@ def rows_launch(
     n, width = step.n, step.vectors.width
     shared = step.radices[0] == width and set(step.radices[1:]) <= set(RADICES)
     contiguous = given["source_lane"] == given["target_lane"] == n and given["outer"] == 1
+    lanes = given["lanes"]
+    few = isinstance(lanes, np.integer) and int(lanes) <= MOST_ROWS
     apart = given["source"] != given["target"]
     room = 2 * (n // width) * width * 2 * step.word
     plain = not step.halved and step.fetch == "none" and room <= passed_room(device)
-    if not (shared and contiguous and apart and plain):
+    if not (shared and contiguous and few and apart and plain):
         return None
     params = {
         "ELEMENT": builder.element,
