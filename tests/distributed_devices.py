@@ -72,6 +72,15 @@ def check_only_some_parts_on_devices(comm, rng):
     made = DistArray.from_global(x)
     mixed = there(made, device_of(comm)) if comm.rank else made
     assert np.array_equal(mixed.redistribute(1).gather(), x)
+    w = rng.random((5, 3)).astype("f4")
+    assert np.allclose(conv2d(mixed, w).gather(), ol.conv2d(x, w, device=device_of(comm)))
+    assert np.allclose(dist_fft.fft2(mixed).gather(), np.fft.fft2(x), atol=1e-3)
+    row = DistArray.from_global(x.reshape(-1))
+    mixed = there(row, device_of(comm)) if comm.rank else row
+    assert np.allclose(dist_fft.fft(mixed).gather(), np.fft.fft(x.reshape(-1)), atol=1e-3)
+    with own_memory(comm, pinned=False) as device:
+        empty = there(DistArray.from_global(np.empty((0, 20, 9), "f4"), slab(1)), device)
+        assert conv2d(empty, w).shape == (0, 20, 9)
 
 
 def check_products_and_transforms_stay_on_devices(comm, rng):

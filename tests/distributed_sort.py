@@ -169,8 +169,13 @@ def check_cuts_are_exact(comm, rng):
             pieces = np.array_split(stable_order(x, descending), comm.size)
             expected = [np.count_nonzero(owner[piece] == comm.rank) for piece in pieces]
             narrowing = partial(cuts_by_samples, most=60, few=100)
-            for cuts in (cuts_by_counting, cuts_by_samples, narrowing):
-                assert np.diff(cuts(comm, mine, descending)).tolist() == expected
+            there = ol.to_device(mine, device_of(comm))
+            for cuts, keys in (
+                (cuts_by_counting, mine),
+                (cuts_by_samples, there),
+                (narrowing, there),
+            ):
+                assert np.diff(cuts(comm, keys, descending)).tolist() == expected
 
 
 def check_local_parts_and_any_distribution(comm, rng):

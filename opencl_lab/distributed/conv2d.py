@@ -247,7 +247,7 @@ def _filter_part(image: DistArray, axis: int, parts: tuple[_Part, ...], apply: A
             rows = local[_at(axis, low - mine.has[0], high - mine.has[0])]
             fill(begin, end, rows, low, only=False)
 
-    halo = _device_halo(image, axis, parts, inside) if image.on_device else None
+    halo = _device_halo(image, axis, parts, inside)
     if halo is None:
         halo, requests = _exchange(image, axis, parts, call)
         inside()

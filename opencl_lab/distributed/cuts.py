@@ -16,8 +16,10 @@ from opencl_lab.distributed.layout import Split
 from opencl_lab.distributed.mpi import phases
 from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.multiway_split import Samples, first_of
-from opencl_lab.runtime.arrays import AnyArray, is_device_array
+from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.exchange import to_host
+from opencl_lab.runtime.results import borrowed
+from opencl_lab.runtime.session import session_of
 
 DIGIT = 8
 """Bits of a code that are found in a round of messages."""
@@ -35,7 +37,7 @@ def cuts_by_samples(
     Samples that all ranks show to each other tell in which window of each rank a cut is; then come
     samples of the windows, `most` in a round, until there are `few` keys in all of a cut.
     """
-    sizes = comm.allgather(keys.size)
+    sizes, keys = comm.allgather(keys.size), borrowed(keys)
     targets = Split(sum(sizes), comm.size).bounds[1:-1]
     low = np.zeros((len(targets), comm.size), np.int64)
     high = np.full_like(low, sizes)
@@ -69,8 +71,10 @@ def cuts_by_samples(
 
 def _read(keys: AnyArray) -> Array:
     """Return a few keys; those in one piece are not copied on the device first."""
-    dense = is_device_array(keys) and keys.flags.c_contiguous
-    return np.asarray(keys.get()) if dense else to_host(keys)
+    if not keys.flags.c_contiguous:
+        return to_host(keys)
+    with session_of(keys.queue).exclusive(keys.queue):
+        return np.asarray(keys.get())
 
 
 def cuts_by_counting(comm: Any, keys: Array, descending: bool) -> Array:

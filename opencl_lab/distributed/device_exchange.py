@@ -25,7 +25,7 @@ from opencl_lab.distributed.node import NodeMemory, node_of
 from opencl_lab.runtime.arrays import AnyArray, assign, copied, is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.exchange import to_device
-from opencl_lab.runtime.pieces import Piece, Place, assign_part, piece_of
+from opencl_lab.runtime.pieces import Piece, Place, assign_part, is_buffer, piece_of
 from opencl_lab.runtime.pinned import marked
 from opencl_lab.runtime.results import borrowed
 from opencl_lab.runtime.session import session_of
@@ -33,7 +33,7 @@ from opencl_lab.runtime.session import session_of
 LEAST_PLACED = 1 << 22
 """Bytes of all ranks from which parts of the host are exchanged between devices."""
 ROOM = 4
-"""How many times parts must fit in a device, for what is exchanged, results and scratch memory."""
+"""Parts must fit so many times in a device: themselves, what is exchanged, results, scratch."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,10 @@ def moved(
 ) -> AnyArray | None:
     """Return an array of this shape on this rank's device, to which all ranks move elements.
 
-    None on all ranks, if they are not `between_devices`, their memory has no room, or `moves`
-    returns None; else it returns the moves of all ranks, the same on all. Work that `meanwhile`
-    enqueues on the queue of the array runs at the same time; it may have been called in vain.
+    None on all ranks, if they are not `between_devices`, if the node has no room for a window or it
+    cannot be pinned, or if `moves` returns None; else that returns the moves of all ranks, the same
+    on all. Work that `meanwhile` enqueues on the queue of the array runs at the same time; it may
+    have been called though None is returned.
     """
     node = between_devices(comm, local)
     every = None if node is None else moves()
@@ -109,7 +110,7 @@ def moved(
                 piece = piece_of(packed[number], tuple(slice(0, n) for n in move.shape))
             assert piece is not None
             side[number] = piece
-        ready = marked(local.queue)
+        ready = marked(local)
     meanwhile()
     local.queue.flush()  # else some drivers start it when the next command comes
     with phases.communication(comm):
@@ -136,25 +137,46 @@ def between_devices(comm: Any, local: AnyArray) -> NodeMemory | None:
     node = node_of(comm)
     if node is None:
         return None
-    own = is_device_array(local) and not session_of(local.queue).device.unified_memory
+    own = (
+        is_device_array(local)
+        and not session_of(local.queue).device.unified_memory
+        and (not local.size or is_buffer(local))
+    )
     return node if comm.allreduce(own, op=mpi().LAND) else None
 
 
-def placed(comm: Any, arrays: Sequence[AnyArray], device: Device) -> list[AnyArray] | None:
+def placed(
+    comm: Any, arrays: Sequence[AnyArray], device: Device | None, more: int = 0
+) -> list[AnyArray] | None:
     """Return parts of the host on the device of this rank, where the ranks can exchange them.
 
     None on all ranks, if there is no such way or some parts are on devices already; if all parts
-    together have less than `LEAST_PLACED` bytes, or a device may lack the room.
+    together have less than `LEAST_PLACED` bytes, or a device lacks the room for what a rank has
+    there, and for `more` bytes.
     """
     if node_of(comm) is None:
         return None
-    queue, nbytes = device.queue(), sum(array.nbytes for array in arrays)
-    seen = session_of(queue).device
     simple = all(not is_device_array(x) and x.dtype.kind in "biufc" for x in arrays)
-    fits = simple and not seen.unified_memory and ROOM * nbytes <= seen.global_memory
+    queue = device.queue() if simple and device is not None else None
+    nbytes = sum(array.nbytes for array in arrays)
+    fits = ROOM * nbytes + more <= room_of(
+        comm, None if queue is None else session_of(queue).device
+    )
     if not comm.allreduce(fits, op=mpi().LAND) or comm.allreduce(nbytes) < LEAST_PLACED:
         return None
     return [to_device(array, queue=queue) for array in arrays]
+
+
+def room_of(comm: Any, device: Device | None) -> int:
+    """Return the bytes of a device for this rank: ranks of the node share it. All ranks call it.
+
+    -1 without a device that has memory of its own.
+    """
+    place = None
+    if device is not None and not device.unified_memory:
+        place = device.platform_index, device.device_index
+    places = comm.allgather(place)
+    return -1 if device is None or place is None else device.global_memory // places.count(place)
 
 
 def _moves(comm: Any, before: Placement, after: Placement) -> list[Move] | None:

@@ -32,7 +32,7 @@ import numpy as np
 import opencl_lab.fft as single
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array, copied, copy_all, in_threads, new_array
-from opencl_lab.distributed.device_exchange import ROOM, between_devices
+from opencl_lab.distributed.device_exchange import ROOM, between_devices, room_of
 from opencl_lab.distributed.exchange import Region, by_memory
 from opencl_lab.distributed.layout import Run, Shape, Slab, Split, slab
 from opencl_lab.distributed.mpi import mpi, phases
@@ -44,9 +44,10 @@ from opencl_lab.runtime.session import session_of
 
 
 def one_row(a: DistArray, task: TransformTask, where: dict[str, Any]) -> DistArray:
-    """Transform one row as a matrix; see the module. Its parts stay on the host in between.
+    """Transform one row as a matrix; see the module. Its parts are on the host in between.
 
-    Parts on GPUs of one node go to one of them, and the result comes back: that is less to move.
+    But parts on GPUs of one node go to one of them, if it has room, and the result comes back: that
+    is less to move.
     """
     if task.natural and _fits_one_device(a):
         return _on_one_device(a, task, where)
@@ -76,7 +77,7 @@ def _fits_one_device(a: DistArray) -> bool:
     """Return whether ranks move parts between devices, and one holds the row and what it needs."""
     if between_devices(a.comm, a.local) is None:
         return False
-    room = session_of(a.local.queue).device.global_memory
+    room = room_of(a.comm, session_of(a.local.queue).device)
     fits = ROOM * a.size * complex_dtype(a.dtype).itemsize <= room
     return bool(a.comm.allreduce(fits, op=mpi().LAND))
 

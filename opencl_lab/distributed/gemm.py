@@ -132,7 +132,10 @@ def _gemm(
     matrices = {"a": a, "b": b} | ({} if used is None else {"c": used})
     found = there = None
     if asked is None:
-        there = placed(comm, [matrix.local for matrix in matrices.values()], device)
+        # Each rank has all of one matrix, and its part of the product.
+        most = max(a.size, b.size) + math.ceil(problem.m * problem.n / comm.size)
+        parts = [matrix.local for matrix in matrices.values()]
+        there = placed(comm, parts, device, more=most * a.dtype.itemsize)
         pairs = zip(matrices.items(), there or (), strict=False)
         near = {name: matrix.like(part) for (name, matrix), part in pairs}
         found = _by_slabs(comm, problem, near or matrices, how, device, layout)
@@ -215,11 +218,11 @@ def _by_slabs(
     def product(which: dict[str, Any], **other: Any) -> Any:
         if on_device:
             where: dict[str, Any] = {"queue": first.local.queue}
-            placed = {name: to_device(part, **where) for name, part in which.items()}
+            sides = {name: to_device(part, **where) for name, part in which.items()}
         else:
             where = {"device": device}
-            placed = {name: to_host(part) for name, part in which.items()}
-        return plain_gemm(placed["a"], placed["b"], c=placed.get("c"), **how | other, **where)
+            sides = {name: to_host(part) for name, part in which.items()}
+        return plain_gemm(sides["a"], sides["b"], c=sides.get("c"), **how | other, **where)
 
     made = None
     if node is None:

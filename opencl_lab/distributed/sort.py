@@ -339,7 +339,7 @@ def _sorted(comm: Any, mine: list[Any], descending: bool, device: Device) -> lis
 def _exchanged(comm: Any, array: Any, counts: list[int]) -> tuple[Any, list[int]]:
     """Send consecutive elements to each rank; return those from all, and how many from each.
 
-    What is on a device stays on devices, unless there is no room for what they exchange.
+    What is on a device stays on devices, unless there is no pinned window for what they exchange.
     """
     if is_device_array(array):
         table = comm.allgather(counts)

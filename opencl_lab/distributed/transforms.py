@@ -43,7 +43,7 @@ def transform(
     if uncut and natural:
         return _uncut(a, name, task.axes, task, where).redistribute(task.wanted)
     # Parts of the host go to the devices once, and come back at the end.
-    there = placed(comm, [a.local], where["device"]) if "device" in where and natural else None
+    there = placed(comm, [a.local], where.get("device")) if natural else None
     x = a if there is None else a.like(there[0])
     if there is not None:
         where = {"queue": there[0].queue}

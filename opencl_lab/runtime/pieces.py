@@ -9,7 +9,7 @@ import pyopencl as cl
 
 from opencl_lab.runtime.arrays import AnyArray, assign, is_device_array
 from opencl_lab.runtime.call import Call
-from opencl_lab.runtime.results import block_of, borrowed
+from opencl_lab.runtime.results import block_of, borrowed, is_leased
 
 Place: TypeAlias = tuple[slice, ...]
 """Where elements are in an array: a slice with both ends along each axis."""
@@ -41,11 +41,23 @@ def piece_of(array: cl.array.Array, place: Place) -> Piece | None:
     return Piece(block_of(array), offset, nbytes)
 
 
+def is_buffer(array: cl.array.Array) -> bool:
+    """Return whether an array is in a buffer, and not in shared virtual memory."""
+    return isinstance(block_of(array), cl.MemoryObjectHolder)
+
+
 def assign_part(target: AnyArray, put: Place, source: AnyArray, taken: Place, call: Call) -> None:
     """Copy some elements of `source` to a place in `target`, on the same side."""
+    if any(run.start == run.stop for run in put):
+        return
     if is_device_array(target):
-        one, other = piece_of(source, taken), piece_of(target, put)
-        if one is not None and other is not None:
+        one, other = (
+            piece_of(array, place) if is_buffer(array) else None
+            for array, place in ((source, taken), (target, put))
+        )
+        # The library's queue is in order; other memory may be in use elsewhere.
+        settled = is_leased(source) and is_leased(target)
+        if settled and one is not None and other is not None:
             with call.session.exclusive(call.queue):
                 cl.enqueue_copy(
                     call.queue, other.block, one.block, byte_count=one.nbytes,

@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.runtime.pieces import Piece
+from opencl_lab.runtime.results import is_leased
 from opencl_lab.runtime.session import session_of
 
 Pair: TypeAlias = tuple[Piece, np.ndarray[Any, Any]]
@@ -55,9 +56,13 @@ def pinned_or_none(memory: np.ndarray[Any, Any], queue: cl.CommandQueue) -> Pinn
         return None
 
 
-def marked(queue: cl.CommandQueue) -> cl.Event:
-    """Return an event that comes when all is done that is on a queue now."""
+def marked(array: cl.array.Array) -> cl.Event:
+    """Return an event that comes when all is done that an array and its queue wait for now."""
+    queue: Any = array.queue
+    events = [] if is_leased(array) else list(array.events)
     with session_of(queue).exclusive(queue):
+        if events:
+            cl.enqueue_barrier(queue, wait_for=events)
         event = cl.enqueue_marker(queue)
         queue.flush()
     return event

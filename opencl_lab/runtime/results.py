@@ -321,6 +321,11 @@ class PooledArray(cl.array.Array):
         return super().__repr__().replace(type(self).__name__, "Array", 1)
 
 
+def is_leased(array: cl.array.Array) -> bool:
+    """Return whether an array is in memory of a pool, whose queue alone uses it."""
+    return "_lease" in vars(array)
+
+
 def borrowed(array: cl.array.Array) -> cl.array.Array:
     """Return an array on the same memory whose views do not end the lease.
 

@@ -124,7 +124,7 @@ class SortSolver(Solver[SortProblem]):
         most = MERGED.get(size, 0)
         if problem.n > most or keys > 2 * most:
             return "radix"
-        from opencl_lab.ops.sort.radix_gpu import in_one_launch
+        from opencl_lab.ops.sort.radix_gpu_sizes import in_one_launch
 
         if size < 8 and in_one_launch(problem, device):
             return "radix"
