@@ -194,7 +194,7 @@ def test_what_would_have_no_effect_is_not_shipped():
     device = next(item for item in devices.values() if item.kind == "gpu")
     radix, problem = SORT.algorithm("radix").on("gpu"), SortProblem(1 << 24, F64)
     default = radix.default_config(problem, device)
-    entry = entry_of(device, "sort", "radix", 1, problem, default.replace(WG_SIZE=512), 1.0)
+    entry = entry_of(device, "sort", "radix", 1, problem, default.replace(WG_SIZE=256), 1.0)
     assert refusal(entry, devices) is None
     for changes, why in (
         ({"algorithm": "bogo"}, "no such algorithm"),

@@ -23,6 +23,8 @@ PHASES = 10
 """Five for order that is there already, four for buckets, and a copy; digits have three each."""
 KEYS_OF_PIECE = 256
 """Keys that a piece of a slope has at least, on average: as `slopes_cpu.mako` describes."""
+MOST_PIECES = 1 << 20
+"""Pieces of a chunk at most: a row of more is sorted by its digits."""
 LIMITS = 3
 BLOCK = 512  # keys whose codes are computed together
 SPARE_BITS = 4
@@ -199,7 +201,7 @@ class RadixCpu(Algorithm[SortProblem]):
         local_bytes, phases = 3 * np.dtype(index).itemsize << run.bits, 1
         if cut:
             chunks = min(max(problem.n // KEYS_OF_CHUNK, units), CHUNKS_OF_UNIT * units)
-            room = problem.n // (KEYS_OF_PIECE * chunks) + 16
+            room = min(problem.n // (KEYS_OF_PIECE * chunks) + 16, MOST_PIECES)
             counts = _room_for_counts(problem, cut.bits, chunks, units, room)
             buffers += counts
             arguments |= named(*(buffer.name for buffer in counts))
