@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_of, gemm, node, slab
 
 GRIDS = {1: [(1, 1)], 2: [(2, 1), (1, 2)], 3: [(3, 1)], 4: [(2, 2), (1, 4)], 7: [(1, 7)]}
@@ -174,6 +174,11 @@ def check_what_does_not_fit_is_refused_on_all_ranks(comm, rng):
     ):
         with pytest.raises(InvalidProblem, match=told):
             DistArray(shape, dtype, None, distribution)
+    made = DistArray((3, 4), float)
+    with pytest.raises(OclabError, match="distribution must be"):
+        made.redistribute("x")
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        made.redistribute(0, other=1)
     wrong = np.zeros((9, 9)) if comm.rank == comm.size - 1 else None
     with pytest.raises(InvalidProblem, match="local part must be float64 of shape"):
         DistArray((4, 4), float, wrong)

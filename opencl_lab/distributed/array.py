@@ -219,7 +219,7 @@ class DistArray:
         Without `keep`, the local part is only read, and not after the next exchange but one: it may
         be that of this array, or memory that ranks use again.
         """
-        wanted = as_distribution(distribution)
+        wanted = agreed(self.comm, lambda: as_distribution(distribution))
         same(self.comm, wanted, "the distribution")
         layout = agreed(self.comm, lambda: wanted.layout(self.global_shape, self.comm.size))
         if layout == self.layout:

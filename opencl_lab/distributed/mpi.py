@@ -180,7 +180,7 @@ def collective(function: Callable[P, T]) -> Callable[P, T]:
         except Disagreed as disagreed:
             raise disagreed.error from None
         except (Exception, KeyboardInterrupt) as error:
-            if mpi().COMM_WORLD.size == 1:
+            if mpi().COMM_WORLD.size == 1 or _is_of_call(error):
                 raise
             abort(error)
             raise
@@ -188,6 +188,12 @@ def collective(function: Callable[P, T]) -> Callable[P, T]:
             _depth.inside = False
 
     return call
+
+
+def _is_of_call(error: BaseException) -> bool:
+    """Return whether Python refused the arguments: on all ranks, before the function began."""
+    last = error.__traceback__
+    return isinstance(error, TypeError) and (last is None or last.tb_next is None)
 
 
 def abort(error: BaseException) -> None:
