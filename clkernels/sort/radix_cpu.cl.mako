@@ -37,7 +37,8 @@
  * The host guarantees: n > 0; what common/work_stealing.mako asks for; `spares` has 2 * CAPACITY elements
  * for each item. With CUT: `first` and `second` have an element for each key, `table`
  * chunks * 2^bits words a row, `limits` 3 * chunks words, `state` STATE words, `starts`
- * 2^bits + 1 + 8 * items words, and `pieces` room + 1 of four words for each chunk. Without CUT they have room for all elements if n > CAPACITY.
+ * 2^bits + 1 + 8 * items words, and `pieces` room + 1 of four words for each chunk. Without CUT
+ * `first` and `second` have room for all elements if n > CAPACITY.
  * `second` is `sorted` where elements are keys.
  *
  * ELEMENT       what is sorted: see keys.mako
@@ -51,7 +52,7 @@
  *   skew            if most keys of a sample are in this fraction of its range, 1 / skew, at either end,
  *                   buckets are narrower there
  *   largest         elements of the largest run that one unit may have
- *   finish_shares   tasks of a unit in phase 3
+ *   finish_shares   tasks of a unit in phases 6 to 8
  * RUN           bits, spare_bits, few, block: see radix_cpu_run.mako; network, lanes: see
  *               radix_cpu_network.mako; network is 0 where no run goes there
  * STREAM        whether lines go past the caches
@@ -199,8 +200,11 @@ void radix_cpu(__global const ukey_t *keys,
         if (work == FIND_PIECES)
             find_pieces(source.keys, begin, end, part, room);
         else if (work == JOIN_PIECES) {
+            /* One unit sorts what is dropped, so it is a run like others. */
+            const index_t most = GREATER((index_t)n / (8 * items) * 5, (index_t)${CUT.share});
             index_t kept = n;
-            row_state[SLOPES] = join_pieces(source.keys, (index_t)n, chunks, row_pieces, room, ends, &kept,
+            row_state[SLOPES] = join_pieces(source.keys, (index_t)n, chunks, row_pieces, room,
+                                            LESSER(most, (index_t)${CUT.largest}), ends, &kept,
                                             (__global ukey_t *)first + at);
             row_state[RUN_COUNT] = kept < n;
             row_starts[0] = kept;

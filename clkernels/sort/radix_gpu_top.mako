@@ -17,7 +17,7 @@
 ## One item sorts a run, while others look at its keys. They look at the digits that all of the run have,
 ## and at keys beyond its first RUN: neither changes.
 ##
-##     words of a row in pass_flags:   top passes | passes over all digits | MENDED or UNFINISHED, or 0
+##     words of a row in pass_flags:   top passes | passes over all digits | MENDED, UNFINISHED, lowest digit
 ##     behind those of all rows:       whether any is UNFINISHED
 ##
 ## Source: E. Stehle, H.-A. Jacobsen, "A memory bandwidth-efficient hybrid radix sort on GPUs", SIGMOD 2017

@@ -33,6 +33,9 @@
     DOUBT = 2
     GAP = 3  # most keys that are dropped between pieces of a slope
     LEAST = 64  # keys of a slope; shorter ones are dropped
+    FIRST = 16  # keys of a slope that are compared one by one, before whole blocks
+    KEYS_OF_PIECE = 256  # on average, but for SPARE pieces: more are not worth it
+    SPARE = 16
     SHARE = 32  # one of so many keys of a row may be dropped, four of a part
 %>\
 <%def name="declare(ELEMENT, BLOCK)">\
@@ -88,6 +91,9 @@ static bool looks_ordered(__global const ukey_t *keys, const index_t n)
 /* Where a slope ends of which keys[i - 1] is one: not after `end`. */
 static index_t end_of_slope(__global const ukey_t *keys, index_t i, const index_t end, const bool down)
 {
+    for (uint j = 0; j < ${FIRST} && i < end; ++j, ++i) /* most slopes that are not worth it end here */
+        if (parts(keys[i - 1], keys[i], down))
+            return i;
     uint found[${BLOCK}];
     for (; i < end; i += ${BLOCK}) {
         const uint here = (uint)LESSER((index_t)${BLOCK}, end - i);
@@ -121,7 +127,8 @@ static void find_pieces(__global const ukey_t *keys, const index_t begin, const 
         return;
     }
     while (i < end) {
-        if (slopes > MOST_SLOPES || count == room || dropped > (end - begin) / ${SHARE // 4}) {
+        const bool short_ones = count == room || count > (i - begin) / ${KEYS_OF_PIECE} + ${SPARE};
+        if (slopes > MOST_SLOPES || short_ones || dropped > (end - begin) / ${SHARE // 4}) {
             pieces[0].begin = pieces[0].end = end;
             pieces[0].kind = TOO_MANY;
             return;
@@ -185,10 +192,11 @@ static void find_pieces(__global const ukey_t *keys, const index_t begin, const 
 
 /*
  * Join the slopes of `lists` parts of a row. Returns how many runs are to be merged, which end at ends[..],
- * or 0. Keys that were dropped are put behind as many as are `kept`.
+ * or 0. Keys that were dropped, `most` of them, are put behind as many as are `kept`.
  */
 static uint join_pieces(__global const ukey_t *keys, const index_t n, const uint lists, __global piece_t *pieces,
-                        const uint room, volatile __global ulong *ends, index_t *kept, __global ukey_t *dropped)
+                        const uint room, const index_t most, volatile __global ulong *ends, index_t *kept,
+                        __global ukey_t *dropped)
 {
     bool falls[MOST_SLOPES];
     uint slopes = 0, slope = 0;
@@ -218,7 +226,7 @@ static uint join_pieces(__global const ukey_t *keys, const index_t n, const uint
         }
     }
     const uint runs = slopes + (count < n);
-    if (!slopes || n - count > n / ${SHARE} || runs > MOST_SLOPES)
+    if (!slopes || n - count > LESSER(n / ${SHARE}, most) || runs > MOST_SLOPES)
         return 0;
     ends[runs - 1] = n;
     *kept = count;

@@ -22,9 +22,9 @@ STATE = 10  # words of a row's state: `radix_cpu_buckets.mako` names them
 PHASES = 10
 """Five for order that is there already, four for buckets, and a copy; digits have three each."""
 KEYS_OF_PIECE = 256
-"""Keys that a piece of a slope has at least, on average: as `slopes_cpu.mako` describes."""
+"""Keys that a piece of a slope has at least, on average, as in `slopes_cpu.mako`."""
 MOST_PIECES = 1 << 20
-"""Pieces of a chunk at most: a row of more is sorted by its digits."""
+"""Pieces of a chunk at most: a row of more is sorted like any other."""
 LIMITS = 3
 BLOCK = 512  # keys whose codes are computed together
 SPARE_BITS = 4
