@@ -103,8 +103,9 @@ def conv2d(
     comm = world(getattr(image, "comm", None) if comm is None else comm)
     options: dict[str, Any] = {"mode": mode, "boundary": boundary, "cval": cval, "flip": flip}
     options.update(channels_last=channels_last, saturate=saturate)
-    where = agreed(comm, lambda: device_of(comm, device))
-    problem = agreed(comm, lambda: _problem(image, weights, comm, options))
+    where, problem = agreed(
+        comm, lambda: (device_of(comm, device), _problem(image, weights, comm, options))
+    )
     same(comm, (options | {"cval": str(cval)}, _digest(weights)), "weights and options")
 
     options["channels_last"] = bool(channels_last)  # parts may look as if they had channels
@@ -128,8 +129,7 @@ def conv2d(
         return image.like(part, distribution=even, global_shape=shape)
     if cut != axis:
         image = image.redistribute(even)
-    cuts = zip(pairwise(image.layout.splits[axis].bounds), pairwise(bounds), strict=True)
-    parts = tuple(_Part(problem, has, makes) for has, makes in cuts)
+    parts = _parts(problem, tuple(image.layout.splits[axis].bounds), tuple(bounds))
     result = _filter_part(image, axis, parts, apply)
     return image.like(result, distribution=even, global_shape=shape)
 
@@ -211,6 +211,13 @@ class _Part:
         """Return the first result of ``conv2d(image[under(begin, ...)])``."""
         above = begin + self.problem.offset[0]
         return max(0, above) if self.problem.boundary == "constant" else above
+
+
+@lru_cache(maxsize=16)
+def _parts(problem: Conv2dProblem, has: Shape, makes: Shape) -> tuple[_Part, ...]:
+    """Return the parts of all ranks, by their bounds; kept, as calls repeat."""
+    cuts = zip(pairwise(has), pairwise(makes), strict=True)
+    return tuple(_Part(problem, *cut) for cut in cuts)
 
 
 def _filter_part(image: DistArray, axis: int, parts: tuple[_Part, ...], apply: Any) -> AnyArray:

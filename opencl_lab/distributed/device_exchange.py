@@ -20,7 +20,7 @@ from typing import Any
 from opencl_lab.core.device import Device
 from opencl_lab.distributed.exchange import Placement
 from opencl_lab.distributed.layout import Gathered, Run, Shape, common, places
-from opencl_lab.distributed.mpi import mpi, phases
+from opencl_lab.distributed.mpi import everywhere, phases
 from opencl_lab.distributed.node import NodeMemory, node_of
 from opencl_lab.runtime.arrays import AnyArray, assign, copied, is_device_array
 from opencl_lab.runtime.call import Call
@@ -121,7 +121,7 @@ def moved(
         if parts is None:
             return None
         pinned = node.pinned(local.queue)
-        if not comm.allreduce(pinned is not None, op=mpi().LAND) or pinned is None:
+        if not everywhere(comm, pinned is not None) or pinned is None:
             node.give_back()
             return None
         pinned.down([(piece, parts[number]) for number, piece in down.items()], ready)
@@ -142,7 +142,7 @@ def between_devices(comm: Any, local: AnyArray) -> NodeMemory | None:
         and not session_of(local.queue).device.unified_memory
         and (not local.size or is_buffer(local))
     )
-    return node if comm.allreduce(own, op=mpi().LAND) else None
+    return node if everywhere(comm, own) else None
 
 
 def placed(
@@ -162,7 +162,7 @@ def placed(
     fits = ROOM * nbytes + more <= room_of(
         comm, None if queue is None else session_of(queue).device
     )
-    if not comm.allreduce(fits, op=mpi().LAND) or comm.allreduce(nbytes) < LEAST_PLACED:
+    if not everywhere(comm, fits) or comm.allreduce(nbytes) < LEAST_PLACED:
         return None
     return [to_device(array, queue=queue) for array in arrays]
 

@@ -35,7 +35,7 @@ from opencl_lab.distributed.copying import Array, copied, copy_all, in_threads, 
 from opencl_lab.distributed.device_exchange import ROOM, between_devices, room_of
 from opencl_lab.distributed.exchange import Region, by_memory
 from opencl_lab.distributed.layout import Run, Shape, Slab, Split, slab
-from opencl_lab.distributed.mpi import mpi, phases
+from opencl_lab.distributed.mpi import everywhere, phases
 from opencl_lab.distributed.node import NodeMemory, node_of
 from opencl_lab.distributed.transform_task import TransformTask, factors_of
 from opencl_lab.ops.fft.passes.builder import real_dtype
@@ -79,7 +79,7 @@ def _fits_one_device(a: DistArray) -> bool:
         return False
     room = room_of(a.comm, session_of(a.local.queue).device)
     fits = ROOM * a.size * complex_dtype(a.dtype).itemsize <= room
-    return bool(a.comm.allreduce(fits, op=mpi().LAND))
+    return everywhere(a.comm, fits)
 
 
 def _on_one_device(a: DistArray, task: TransformTask, where: dict[str, Any]) -> DistArray:

@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.core.errors import OclabError
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array
-from opencl_lab.distributed.mpi import agreed, mpi
+from opencl_lab.distributed.mpi import agreed, everywhere, mpi
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 TRIALS = 2
@@ -52,7 +52,7 @@ def verify_product(
             sums, size = _rounding(result, a, b, c, problem)
             wrong = ~(np.abs(seen - expected) <= SAFETY * sums)
             wrong &= np.isfinite(expected) & (size < np.finfo(problem.dtype).max)
-        if comm.allreduce(bool(wrong.any()), op=mpi().LOR):
+        if not everywhere(comm, not wrong.any()):
             count = np.count_nonzero(wrong)
             agreed(comm, partial(_refuse, f"{count} of {problem.m} rows of the product are wrong"))
 

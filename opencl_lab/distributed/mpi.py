@@ -7,7 +7,9 @@ the same error. Any other error ends the whole job: its message is printed and `
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -18,6 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
 
 from opencl_lab.core.early import INTERRUPTED
 from opencl_lab.core.errors import InvalidConfig, OclabError, ReferenceUnavailable
@@ -145,7 +149,7 @@ def agreed(
         value = check()
     except kinds as failed:
         error = failed
-    first = comm.allreduce(comm.size if error is None else comm.rank, op=mpi().MIN)
+    first, _ = extremes(comm, comm.size if error is None else comm.rank)
     if first == comm.size:
         return value
     told = comm.bcast(None if error is None else (type(error), str(error)), root=first)
@@ -153,8 +157,29 @@ def agreed(
     raise Disagreed(told[0](f"{where}{told[1]}"))
 
 
+def extremes(comm: Any, number: int) -> tuple[int, int]:
+    """Return the least and the greatest of a number of 63 bits of each rank."""
+    both = np.array([number, -number])
+    comm.Allreduce(mpi().IN_PLACE, both, op=mpi().MIN)  # an object would take ten times as long
+    least, most = both.tolist()
+    return least, -most
+
+
+def everywhere(comm: Any, holds: bool) -> bool:
+    """Return whether something holds on all ranks."""
+    return extremes(comm, holds)[0] == 1
+
+
+def _number(value: Any) -> int:
+    """Return a number that two values share only if they are pickled alike."""
+    return int.from_bytes(hashlib.sha256(pickle.dumps(value)).digest()[:7], "big")
+
+
 def same(comm: Any, value: Any, what: str) -> None:
     """Raise `InvalidConfig` on all ranks if they do not all have the same value."""
+    least, most = extremes(comm, _number(value))
+    if least == most:
+        return
     found = comm.allgather(value)
     if any(one != found[0] for one in found):
         rank = next(i for i, one in enumerate(found) if one != found[0])

@@ -35,7 +35,7 @@ from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.memory import SHARED, host_memory, memory_left
 from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.layout import Shape
-from opencl_lab.distributed.mpi import agreed, mpi, near_ranks, private
+from opencl_lab.distributed.mpi import agreed, everywhere, mpi, near_ranks, private
 from opencl_lab.runtime.pinned import Pinned, pinned_or_none
 
 SWITCH = "OCLAB_NODE_MEMORY"
@@ -101,7 +101,7 @@ class NodeMemory:
         self._windows[self._turn] = found
         rank, ranks = self.comm.rank, self.comm.size
         own = found[1][nbytes * rank // ranks : nbytes * (rank + 1) // ranks]
-        if not self.comm.allreduce(_reserved(own), op=MPI.LAND):
+        if not everywhere(self.comm, _reserved(own)):
             self._free(self._turn)
             return None
         return found
@@ -188,7 +188,7 @@ def _shared(comm: Any) -> bool:
         return False
     off = agreed(comm, _is_off)
     cannot = near_ranks(comm)[1] < comm.size or off or not SHARED.is_dir()
-    return not comm.allreduce(cannot, op=mpi().LOR)
+    return everywhere(comm, not cannot)
 
 
 def _is_off() -> bool:
