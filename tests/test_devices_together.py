@@ -61,6 +61,7 @@ def made(monkeypatch):
     for module in (shared_gemm, shared_sort):
         for name in ("LEAST", "LEAST_SENT"):
             monkeypatch.setattr(module, name, 1)
+    monkeypatch.setattr(shared_gemm, "LEAST_MORE", 1)
     replay.forget()  # what was recorded where devices did not share
     calls = []
     for module in (shared_gemm, shared_sort):
@@ -140,6 +141,16 @@ def test_products(m, n, k, both, made, rng):
     result = ol.gemm(a, b, alpha=-0.5, beta=1.5, c=c, devices=both, **NAIVE)
     assert_product(result, a, b, c, -0.5, 1.5)
     assert made
+
+
+@pytest.mark.parametrize(("each", "used"), [(1, 3), (1e9, 2)])
+def test_a_third_device_that_is_sent_to_needs_more_work(each, used, both, made, rng, monkeypatch):
+    monkeypatch.setattr(shared_gemm, "LEAST_MORE", each)
+    a, b, c = matrices(rng, 60, 30, 20)
+    result = ol.gemm(a, b, devices=[*both, both[0]], **NAIVE)
+    assert_product(result, a, b, c, 1, 0)
+    on_host = all(one.unified_memory for one in both)
+    assert set(made) == {3 if on_host else used}
 
 
 @pytest.mark.few(5)

@@ -26,12 +26,16 @@ from opencl_lab.ops.gemm.launches import is_empty
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.runtime.staging import Stop
-from opencl_lab.runtime.together import divided, new_result, on_each, run_tiles_together
+from opencl_lab.runtime.together import divided, new_result, on_each, run_tiles_together, speed
 
 LEAST, LEAST_SENT = 1e8, 2e12
 """Operations for each device from which several take less time than one: on host memory, and where
 arrays are sent to a device. Two H100 took 0.9 times as long as one for 16,384 rows and columns, and
 1.7 times for 8,192."""
+LEAST_MORE = 2.5e13
+"""Operations for each device from which more than two take less time, where arrays are sent. Four
+H200 took twice as long as two for 16,384 rows and columns, and 1.1 times for 24,576: copies of one
+process on the host do not keep up."""
 
 
 def multiply_together(
@@ -59,8 +63,10 @@ def multiply_together(
         raise InvalidConfig(f"{HYBRID} is for one device; leave out devices= or algorithm=")
     for device in devices:  # before any of them starts
         GEMM_SOLVER.choose(problem, device, algorithm).configure(problem, device, config)
-    least = LEAST if all(device.unified_memory for device in devices) else LEAST_SENT
-    if is_empty(problem) or problem.work.flops < least * len(devices):
+    flops, sent = problem.work.flops, not all(device.unified_memory for device in devices)
+    if sent and flops < LEAST_MORE * len(devices):
+        devices = sorted(devices, key=speed)[-2:]
+    if is_empty(problem) or flops < (LEAST_SENT if sent else LEAST) * len(devices):
         return None
     result = new_result(devices, problem.shape, problem.dtype) if target is None else target
     bounds = divided(problem.dimensions[0][0] if problem.dimensions else problem.m, devices)
