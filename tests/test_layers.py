@@ -20,6 +20,7 @@ PLACE = re.compile(r"opencl_lab(\.\w+)+(:\w+)?")
 BY_COMPUTED_NAME = {
     "__init__": "the public names, at their first use",
     "lab/cli/lazy": "the commands, whose places are written in `cli/main`",
+    "lab/registry": "the operations, whose places it has",
     "ops/selftest": "the trials of each operation",
     "ops/solver": "the algorithms, whose places their solver names",
     "workers/serving": "what a worker serves with",
@@ -30,6 +31,7 @@ NAMING_OPERATIONS = {
     "__init__": "the public names",
     "distributed": "the public names of operations over ranks",
     "distributed/fft": "the public names of transforms over ranks",
+    "lab/registry": "the operations",
     "lab/studies/catalogue": "experiments, each with one operation",
     "lab/doctor/probes/barriers": "a kernel of its own that sorts",
 }

@@ -19,7 +19,7 @@
  *      a block of A, tile_m rows:                 the tile of one item
  *      it stays in the second cache
  *
- *     for each TILE_K values of k:                what is left out is said by PACK_A and PACK_B
+ *     for each k tile, at most TILE_K long:       what is left out is said by PACK_A and PACK_B
  *         pack the block of A                     pack_a, packed_panels.mako
  *         for each panel of B:                    pack it: pack_b, packed_panels.mako
  *             for each ROWS rows of the block:    the micro-kernel, packed_block.mako:
@@ -41,7 +41,7 @@
  * it. So A is only copied, and never turned: [row][p], or [panel][p][row] where it is stored
  * transposed. B is turned while it is packed where it is stored transposed.
  *
- * The edges: the last k tile is the short one. Packed panels are filled, those of B and of a
+ * The edges: k tiles are about equally long. Packed panels are filled, those of B and of a
  * transposed A with zeros, others of A with the last row. Where a factor is read in place, the last
  * panel is moved back instead, to lie inside the matrix, and only what is new of it is stored.
  *
@@ -158,9 +158,12 @@ ${product.enter(EPILOGUE, STACKS, "number")}\
     const vec_t alpha_cross = (vec_t)(${", ".join(("alpha.y" if l % 2 else "-alpha.y") for l in range(width))});
 % endif
 
+    /* k tiles of about the same length: each costs its sums once, a short one as much as a long one. */
+    const index_t k_tiles = max((index_t)1, (end - begin + ${TILE_K - 1}) / ${TILE_K});
+    const index_t step = min((index_t)${TILE_K}, ((end - begin) / k_tiles + 8) / 8 * 8);
     index_t first = begin;
     do {
-        const uint count = min((index_t)${TILE_K}, end - first);
+        const uint count = min(step, end - first);
         const bool is_added = first > begin;
         const bool is_last = ${"false" if SUMS == "partial" else "first + count == end"};
 % if PACK_A:

@@ -282,6 +282,6 @@ class Transpose(Operation[TransposeProblem]):
 TRANSPOSE = Transpose()
 
 if __name__ == "__main__":
-    # Within the package this is the tuple in opencl_lab/lab/registry.py.
-    registry.OPERATIONS = (*registry.OPERATIONS, TRANSPOSE)
+    # Within the package this is a line of the dictionary in opencl_lab/lab/registry.py.
+    registry.OPERATIONS["transpose"] = TRANSPOSE
     sys.exit(main())

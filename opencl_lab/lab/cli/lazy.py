@@ -40,9 +40,9 @@ class LazyGroup(click.Group):
         named = [*super().list_commands(ctx), *self._places]
         if self._operation_place:
             with exit_at_interrupt():
-                from opencl_lab.lab.registry import operations
+                from opencl_lab.lab.registry import OPERATIONS
 
-                named.extend(operations())
+                named.extend(OPERATIONS)
         return sorted(named)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -66,11 +66,11 @@ class LazyGroup(click.Group):
                 command: click.Command = _attribute(self._places[cmd_name])
                 return command
             if self._operation_place is not None:
-                from opencl_lab.lab.registry import operations
+                from opencl_lab.lab.registry import OPERATIONS, get_operation
 
-                available = operations()
-                if cmd_name in available:
-                    made: click.Command = _attribute(self._operation_place)(available[cmd_name])
+                if cmd_name in OPERATIONS:
+                    operation = get_operation(cmd_name)
+                    made: click.Command = _attribute(self._operation_place)(operation)
                     return made
         return super().get_command(ctx, cmd_name)
 

@@ -44,9 +44,9 @@ ONE_THREAD_COLUMNS, ONE_THREAD_ROWS, ONE_THREAD_ROWS_COPIED = (1, 6, 12), (1, 1,
 """Most columns, or rows, with which one read of the matrix is the fastest on one thread, for fewer
 elements than each of these, and for more. The last are rows of real numbers, for matrices that
 `direct` would copy."""
-DIRECT_BYTES = 1 << 21
-"""Bytes of both factors from which the caches of a CPU's core do not hold what it reads of them, so
-that packing pays."""
+DIRECT_BYTES, DIRECT_B_BYTES, DIRECT_ROWS = 1 << 21, 5 << 16, 64
+"""Bytes of both factors, and of a B that more than so many rows read again and again, from which
+the caches of a CPU's core do not hold what it reads of them, so that packing pays."""
 DIRECT_PRODUCT = 1 << 10
 """Least multiplications in a product of a stack that are worth starting an item of a CPU."""
 
@@ -73,9 +73,10 @@ def _is_small(problem: GemmProblem, device: Device) -> bool:
     tiny = problem.m * problem.n * problem.k < DIRECT_PRODUCT
     if tiny and problem.batch > 1 and not is_one_thread(device):
         return False
-    # Threads that read B in place each read all of it.
     most = 2 * DIRECT_BYTES / max(2, device.compute_units)
-    return (problem.m + problem.n) * problem.k * problem.dtype.itemsize < most
+    of_k = problem.k * problem.dtype.itemsize
+    reread = problem.n * of_k if problem.m > DIRECT_ROWS else 0
+    return (problem.m + problem.n) * of_k < most and reread < DIRECT_B_BYTES
 
 
 def _most_few(problem: GemmProblem, device: Device) -> int:

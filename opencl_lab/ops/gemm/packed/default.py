@@ -24,10 +24,10 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 MANY_REGISTERS = ((8, 3, 1.0), (6, 4, 0.98), (5, 5, 0.96), (12, 2, 0.9), (14, 1, 0.75))
 FEW_REGISTERS = ((6, 2, 1.0), (4, 3, 0.98), (12, 1, 0.8))
 """Rows, vectors and speed of blocks of sums for 32 and for 16 vector registers."""
-TILE_K_BYTES = 1536
-"""Bytes of a row of A in a k tile: blocks stay in the L2 cache, and sums are seldom stored.
-A column of a panel of B has as many: from 22 on, panels exceed an L1 cache of 32 KiB."""
-BLOCK_BYTES = 208 << 10
+TILE_K = 384
+"""Numbers of a row of A in a k tile: sums are seldom stored, which costs as much for any type.
+Panels of B exceed the L1 cache, blocks of A stay in the L2 cache."""
+BLOCK_BYTES = 288 << 10
 """Bytes of a block of A, which has to stay in the L2 cache beside panels of B."""
 SLAB_BYTES = 3 << 18
 """The same where each item packs B, which tiles with more rows need less often. A is read in
@@ -71,7 +71,7 @@ def smallest(problem: GemmProblem, device: Device) -> Form:
         width=width,
         panels_tile_m=1,
         panels_tile_n=1,
-        tile_k=max(16, TILE_K_BYTES // real // problem.components),
+        tile_k=TILE_K // problem.components,
         unroll=2,
         pack_a=problem.trans_a,
         pack_b="panel",

@@ -3,9 +3,9 @@
 A `Form` is a configuration that fits its problem. For 1000 x 1000 x 1000 of float32, two threads
 and vectors of 64 bytes, the built-in one divides it like this:
 
-    Form     ROWS 8, panels of 3 * 16 = 48 columns, 21 of them; k tiles of 384, 384 and 232
-             tiles of 16 * 8 = 128 rows and 11 * 48 = 528 columns: two strips
-    Tasks    in each strip 7 tiles of 128 rows, and for the last 104 rows 2 lower ones of 64
+    Form     ROWS 8, panels of 3 * 16 = 48 columns, 21 of them; k tiles of 336, 336 and 328
+             tiles of 21 * 8 = 168 rows and 7 * 48 = 336 columns: three strips
+    Tasks    in each strip 5 tiles of 168 rows, and for the last 160 rows 2 lower ones of 88
     Pieces   B is packed ahead, in 3 * 16 = 48 pieces of 7 panels and 64 rows
 """
 
