@@ -22,10 +22,11 @@ from opencl_lab.ops.fft.passes.vector_step import PointwiseStep, Vectors, Vector
 
 TEMPLATE = "fourier/fft_rows.cl.mako"
 KERNEL = "fft_rows"
-RADICES = (2, 3, 4, 5, 6, 8)
-"""Radices of all passes but the first."""
+RADICES = {2: (3, 5), 4: (3, 5), 8: (2, 3, 4, 5, 6, 8), 16: (2, 3, 4, 5, 6, 8)}
+"""Radices of all passes but the first, by the lanes of a vector. Narrow ones, whose programs build
+in half the time, are for rows that fill no wider ones: what is left of their lengths is odd."""
 MOST_ROWS = 3
-"""Rows of a call, of one transform each; of more, a program for their length takes less time."""
+"""Rows of a call, of one transform each; a program for their length takes less time for more."""
 LONGEST_HALVES = 1 << 11
 """Complex numbers of a real row; of more, a program for their length takes 0.9 of the time."""
 USER = 2
@@ -66,7 +67,7 @@ def rows_launch(
         "INDEX_T": c_type(index),
         "VECTOR_WIDTH": width,
         "INVERSE": inverse,
-        "RADICES": RADICES,
+        "RADICES": RADICES[width],
         "ROWS": tuple(map(_known, planned)),
         "BUFFERS": tuple(tuple(map(buffers.index, pair)) for pair in ends),
         "STEPS": tuple(each.step for each in planned),
@@ -91,7 +92,7 @@ def _is_shared(planned: PlannedStep[Any]) -> bool:
         return True
     first, *others = step.radices
     over_points = step.vectors.over == "points" and first == step.vectors.width
-    return over_points and set(others) <= set(RADICES) and step.fetch == "none"
+    return over_points and set(others) <= set(RADICES[first]) and step.fetch == "none"
 
 
 def _known(planned: PlannedStep[Any]) -> RowsStep | PointwiseStep:
