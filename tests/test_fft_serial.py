@@ -47,26 +47,42 @@ def test_a_transform_is_one_launch_without_counters(kind, n):
         assert not plan.with_role("zeros")
 
 
-def test_rows_of_many_lengths_share_a_program():
-    problems = [
-        DftProblem(n, C64, batch) for n, batch in ((256, 1), (1024, 3), (2000, 1), (6000, 2))
-    ]
-    launches = [
-        launch
-        for problem in problems
-        for launch in FFT.plan(problem, FFT.default_config(problem, ONE), ONE).launches
-    ]
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("c2c", ((256, 1), (1024, 3), (2000, 1), (6000, 2))),
+        ("c2c", ((36, 1), (100, 3), (2500, 1))),
+        ("c2c", ((18, 1), (50, 3), (250, 1))),
+        ("c2c", ((127, 1), (1009, 1))),
+        ("r2c", ((512, 1), (1024, 3), (4000, 2))),
+        ("c2r", ((512, 1), (1024, 3), (4000, 2))),
+    ],
+)
+def test_rows_of_many_lengths_share_a_program(kind, sizes):
+    launches = []
+    for n, batch in sizes:
+        problem = DftProblem(n, C64, batch, kind=kind)
+        launches += FFT.plan(problem, FFT.default_config(problem, ONE), ONE).launches
+    assert len(launches) == len(sizes)
     assert len({render(launch.template, launch.params).text for launch in launches}) == 1
 
 
 # ---------------------------------------------------------------- results
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", [C64, C128])
-@pytest.mark.parametrize(("n", "inverse"), [(64, False), (1000, True), (1536, False), (4096, True)])
-def test_the_shared_program_gives_the_same_bits(serial, monkeypatch, n, inverse, dtype):
-    problem = DftProblem(n, dtype, 3, inverse=inverse, scale=0.3 if inverse else 1.0)
+@pytest.mark.parametrize(
+    ("n", "batch", "kind", "inverse"),
+    [(64, 3, "c2c", False), (1000, 3, "c2c", True), (4096, 3, "c2c", True),
+     (1009, 1, "c2c", False), (128, 1, "r2c", False), (1024, 3, "r2c", False),
+     (144, 3, "c2r", True), (4096, 1, "c2r", True)],
+)  # fmt: skip
+def test_the_shared_program_gives_the_same_bits(
+    serial, monkeypatch, n, batch, kind, inverse, dtype
+):
+    scale = 0.3 if inverse else 1.0
+    problem = DftProblem(n, dtype, batch, inverse=inverse, scale=scale, kind=kind)
     inputs = DFT.generate(problem, 5)
     config = FFT.default_config(problem, serial)
     plans = [FFT.plan(problem, config, serial)]

@@ -54,6 +54,19 @@ PROBLEMS = [
 ]
 
 
+def test_small_products_of_many_shapes_share_a_program():
+    made = made_device("cpu", 4096, 1 << 20, 2)
+    algorithm = GEMM.algorithm("direct")
+    shapes = (16, 16, 8), (100, 100, 100), (37, 200, 5), (8, 41, 900)
+    texts = set()
+    for shape in shapes:
+        problem = GemmProblem(*shape, dtype=np.dtype("float32"))
+        config = algorithm.default_config(problem, made)
+        (launch,) = algorithm.plan(problem, config, made).launches
+        texts.add(render(launch.template, launch.params).text)
+    assert len(texts) == 1
+
+
 @pytest.mark.few
 @pytest.mark.parametrize("algorithm", GEMM.algorithms, ids=lambda item: item.name)
 @pytest.mark.parametrize("made", DEVICES, ids=lambda d: f"{d.kind}-{d.max_work_items[0]}")

@@ -106,7 +106,7 @@ INLINE points_t reversed_lanes(const points_t x)
 ## Numbers of the user beyond the last whole vector, and those in columns, go one by one.
 <%def name="chirped(step)">\
 % if step.kind == "chirp_in":
-    for (index_t p = 0; p < ${step.m}; p += V) {
+    for (index_t p = 0; p < ${step.m or "filled"}; p += V) {
         points_t x = {0, 0};
 % if step.rows:
         if (p + V <= N)

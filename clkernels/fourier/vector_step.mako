@@ -33,7 +33,7 @@
             "__global complex_t *target",
             f"__global const {factor_t} {table}twiddles",
             *[f"__global const points_t {table}step_twiddles"] * step.step_twiddles,
-            *[f"const index_t {name}" for name in (*counts, *STRIDES, *["points"] * (step.n == 0))],
+            *[f"const index_t {name}" for name in (*counts, *STRIDES, *step.sizes)],
             "const real_t scale",
         ]
 

@@ -16,8 +16,8 @@
  *            +-----+ +----+----+---+
  *       A                result                   rows of the last block are moved back, too
  *
- * An item, which is a work-group, has a panel of VECTORS vectors of columns, or of LAST for the last
- * one, and goes down `tile_m` rows, ROWS at a time. Sums go along all of k in registers, and are
+ * An item, which is a work-group, has a panel of VECTORS vectors of columns, or of those that are left,
+ * and goes down `tile_m` rows, ROWS at a time. Sums go along all of k in registers, and are
  * stored once. What lies in two vectors or blocks is computed twice, alike, and stored twice, perhaps
  * by two items, the same bits: that is faster than edges that are stored number by number.
  *
@@ -42,10 +42,9 @@
  * BLOCKING    `Blocking` of opencl_lab/ops/gemm/packed/tiles.py: rows and width are used here, and what
  *             packing takes; its panels are single vectors
  * VECTORS     vectors of a panel
- * LAST        vectors of the last panel
  * PACK_B      whether columns of B are copied first; needed for complex numbers and a transposed B
  */
-<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, BLOCKING, VECTORS, LAST, PACK_B"/>\
+<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, BLOCKING, VECTORS, PACK_B"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fetch" file="/common/fetch.mako"/>\
 <%namespace name="elements" file="/gemm/elements.mako"/>\
@@ -158,15 +157,10 @@ ${product.enter(EPILOGUE, STACKS, "get_global_id(2)")}\
 % if ELEMENT.complex:
     const vec_t alpha_cross = (vec_t)(${", ".join(("alpha.y" if l % 2 else "-alpha.y") for l in range(width))});
 % endif
-% if LAST == VECTORS:
-    {
-${panel(VECTORS)}\
+    const index_t left = line - column;
+% for vectors in range(VECTORS, 0, -1):
+    ${"if" if vectors == VECTORS else "} else if"} (left > ${(vectors - 1) * width}) {
+${panel(vectors)}\
+% endfor
     }
-% else:
-    if (get_global_id(0) + 1 < get_global_size(0)) {
-${panel(VECTORS)}\
-    } else {
-${panel(LAST)}\
-    }
-% endif
 }

@@ -19,9 +19,14 @@ FOLDER = Path(".libs", "share", "pocl", "include")
 RELEASE = "PoCL 3.0"
 GUARD = "_OPENCL_H_"
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+DECLARATION = re.compile(r"^[^#\n]* __ovld\b[^;]*;", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z_]\w*")
 EXTRA = {"length", "fast_length", "normalize", "fast_normalize", "dot"}
 """Functions for which PoCL declares more overloads than the header."""
+
+
+def _on_one_line(declaration: re.Match[str]) -> str:
+    return " ".join(declaration[0].split())
 
 
 @cache
@@ -43,7 +48,7 @@ def _header() -> tuple[list[tuple[str | None, str]], frozenset[str]] | None:
     text = text.replace(f"#ifndef {GUARD}", "#if 1")  # the guard is defined by an option
     text = text.replace('#include "opencl-c-base.h"', base)
     lines: list[tuple[str | None, str]] = []
-    for line in COMMENT.sub(" ", text).splitlines():
+    for line in DECLARATION.sub(_on_one_line, COMMENT.sub(" ", text)).splitlines():
         line = line.strip()
         if " __ovld " in line and line.endswith(");"):
             lines.append((line.partition("(")[0].split()[-1].lstrip("*"), line))
@@ -65,5 +70,10 @@ def with_declarations(platform_version: str, text: str) -> tuple[str, tuple[str,
         return None
     lines, used = header
     names |= used
-    needed = [line for name, line in lines if name is None or name in names]
+    needed: list[str] = []
+    for name, line in lines:
+        if line.startswith("#endif") and needed[-1].startswith("#if"):
+            needed.pop()  # nothing is left between them
+        elif name is None or name in names:
+            needed.append(line)
     return "\n".join((*needed, "#line 1", text)), (f"-D{GUARD}",)

@@ -20,6 +20,7 @@ from opencl_lab.ops.fft.passes.fusion import can_fuse
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 from opencl_lab.ops.fft.passes.planner import How
 from opencl_lab.ops.fft.passes.real_transforms import RealRows
+from opencl_lab.ops.fft.passes.row_passes import MOST_ROWS
 from opencl_lab.ops.fft.problem import DftProblem, builder_of
 from opencl_lab.ops.solver import Algorithm
 
@@ -39,7 +40,8 @@ class FftAlgorithm(Algorithm[DftProblem]):
         """Return vectors for CPUs, groups with local memory for other devices."""
         packed = problem.kind != "c2c" and problem.n % 2 == 0  # two reals are one complex number
         n = problem.n // 2 if packed else problem.n
-        return default_config(n, problem.real, device, columns=problem.inner > 1)
+        few = problem.inner == 1 and problem.count <= MOST_ROWS
+        return default_config(n, problem.real, device, columns=problem.inner > 1, few=few)
 
     def search_space(self, problem: DftProblem, device: Device) -> SearchSpace:
         """Return the parameters that matter, of the form for the kind of device."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 
 from opencl_lab.core.device import Device
@@ -22,11 +20,11 @@ from opencl_lab.ops.gemm import launches
 from opencl_lab.ops.gemm.packed.tiles import LINE_BYTES, Blocking
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-MOST_ROWS, MOST_VECTORS = 14, 4
-LATENCY = 4
-"""Cycles until a sum can be added to again; meanwhile a processor starts twice as many."""
-BLOCK, STORE = 20, 2
-"""Cycles that a block of sums costs, and each of its vectors, whatever the depth."""
+MANY_REGISTERS, FEW_REGISTERS = (8, 3), (4, 3)
+"""Rows and vectors of sums for 32 and for 16 vector registers. Shapes that suit a product better
+take 0.9 to 1 of the time, and a program each, which takes 0.1 s or more to build."""
+FEW_BLOCKS = 3
+"""Blocks from which on these rows are always taken; of fewer, half as many may fit better."""
 MOST_PANEL = 1 << 18
 """Bytes of a copied panel, which should stay in the L2 cache."""
 ITEMS = 4
@@ -69,17 +67,16 @@ class Direct(launches.Product):
         return reason
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
-        """Return the block of sums that takes the fewest cycles, edges included."""
+        """Return the block of sums that most products share, as far as they fill it."""
         width = _width(problem, device)
-        registers = 32 if device.native_vector_bytes >= 64 else 16
-        most = min(MOST_ROWS, max(1, problem.m))
-        shapes = [
-            (rows, vectors)
-            for rows, vectors in product(range(most, 0, -1), range(MOST_VECTORS, 0, -1))
-            if rows * vectors + vectors < registers
-            and _panel_bytes(problem, vectors, width) <= _room(device)
-        ]
-        rows, vectors = min(shapes, key=lambda shape: _cycles(problem, *shape, width=width))
+        many = device.native_vector_bytes >= 64
+        rows, vectors = MANY_REGISTERS if many else FEW_REGISTERS
+        narrow = width < device.native_vector_bytes // problem.number_bytes
+        if narrow or _panel_bytes(problem, vectors, width) > _room(device):
+            vectors = 1
+        if problem.m < FEW_BLOCKS * rows and 0 < problem.m % rows <= rows // 2:
+            rows //= 2
+        rows = largest_power(rows, max(1, problem.m))
         return Config(ROWS=rows, VECTORS=vectors, VECTOR_WIDTH=width)
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
@@ -90,7 +87,7 @@ class Direct(launches.Product):
         width = min(config.integer("VECTOR_WIDTH"), _width(problem, device))
         width = max(width, problem.components)
         rows = min(config.integer("ROWS"), problem.m)
-        vectors, last = _vectors(problem, config.integer("VECTORS"), width)
+        vectors = config.integer("VECTORS")
         panels = ceil_divide(problem.n * problem.components, vectors * width)
         index, shared = launches.index_of(problem), launches.params(problem)
         if problem.is_integer and width > 1:
@@ -108,7 +105,6 @@ class Direct(launches.Product):
                 **shared,
                 "BLOCKING": _blocking(problem, rows, width, device),
                 "VECTORS": vectors,
-                "LAST": last,
                 "PACK_B": packs,
             },
             global_size=(panels, ceil_divide(problem.m, tile_m), problem.batch),
@@ -140,26 +136,6 @@ def _panel_bytes(problem: GemmProblem, vectors: int, width: int) -> int:
     """Return the bytes of a copied panel; 0 if B is read in place."""
     numbers = problem.depth * problem.components * vectors * width
     return numbers * problem.number_bytes * _packs(problem)
-
-
-def _vectors(problem: GemmProblem, vectors: int, width: int) -> tuple[int, int]:
-    """Return the vectors of a panel, and those of the last one."""
-    total = max(1, ceil_divide(problem.n * problem.components, width))
-    vectors = min(vectors, total)
-    return vectors, (total - 1) % vectors + 1
-
-
-def _cycles(problem: GemmProblem, rows: int, vectors: int, *, width: int) -> float:
-    """Return about how many cycles a product takes on one thread, with blocks of such sums."""
-    depth = problem.depth * problem.components
-    vectors, last = _vectors(problem, vectors, width)
-    panels = ceil_divide(problem.n * problem.components, vectors * width)
-
-    def block(vectors: int) -> float:
-        sums, loads = rows * vectors, rows + vectors  # two of each start in a cycle
-        return depth * max(LATENCY, sums / 2, loads / 2) + STORE * sums + BLOCK
-
-    return ceil_divide(problem.m, rows) * ((panels - 1) * block(vectors) + block(last))
 
 
 def _tile_m(problem: GemmProblem, rows: int, panels: int, device: Device) -> int:

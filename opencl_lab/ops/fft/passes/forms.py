@@ -33,6 +33,8 @@ TEMPLATES = (VECTOR_TEMPLATE, SHARED, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, RO
 """All templates that a plan of either form may use."""
 PLANNERS: dict[str, type[Planner]] = {"vector": ThreadsPlanner, "local-memory": LocalMemoryPlanner}
 FORMS = tuple(PLANNERS)
+NARROW = {4: 1 << 12, 2: 1 << 10}
+"""Lanes of vectors of less than 32 bytes, and the longest rows for which they are worth it."""
 WHETHER = ("auto", "never", "always")
 EXCHANGES = ("auto", "interleaved", "split", "two-phase")
 VECTOR_PARAMETERS = ("VECTOR_WIDTH", "BLOCK", "ITEMS_PER_UNIT", "SPLIT")
@@ -80,15 +82,18 @@ SPACE = SearchSpace(
 """The tuning parameters of both forms; a planner uses MAX_RADIX and those of its own form."""
 
 
-def default_config(n: int, real: np.dtype[Any], device: Device, columns: bool = False) -> Config:
+def default_config(
+    n: int, real: np.dtype[Any], device: Device, columns: bool = False, few: bool = False
+) -> Config:
     """Return vectors for CPUs, groups with local memory for other devices.
 
     Devices on which barriers in loops do not work get vectors, too. Vectors have 32 bytes, whatever
     the width of the processor's own; those of a single compute unit are as wide as these, if rows
-    fill them.
+    fill them, and narrower if few rows fill only such.
 
     `n` is the length of the complex transforms, half of that of packed real rows; `real` is the
-    type of the real and imaginary components; `columns`, whether they are not rows.
+    type of the real and imaginary components; `columns`, whether they are not rows; `few`, whether
+    they are too few rows to fill vectors over the batch.
     """
     form = _form(device)
     cpu = form == "vector"
@@ -105,7 +110,7 @@ def default_config(n: int, real: np.dtype[Any], device: Device, columns: bool = 
         LOCAL_LIMIT=16384,
         EXCHANGE="auto",
         FUSED="auto",
-        VECTOR_WIDTH=_width(n, real, device) if cpu else 32 // real.itemsize,
+        VECTOR_WIDTH=_width(n, real, device, few) if cpu else 32 // real.itemsize,
         BLOCK=4,
         MAX_RADIX=largest,
         ITEMS_PER_UNIT=8,
@@ -127,11 +132,14 @@ def _largest_radix(length: int, word: int, device: Device, columns: bool, convol
     return max(4, largest_power(radix, most_points(registers, word, multiplied)))
 
 
-def _width(n: int, real: np.dtype[Any], device: Device) -> int:
-    """Return the lanes of a vector: those of 32 bytes, or more on a single compute unit."""
+def _width(n: int, real: np.dtype[Any], device: Device, few: bool) -> int:
+    """Return the lanes of a vector: those of 32 bytes, or others on a single compute unit."""
     least = 32 // real.itemsize
-    widest = device.native_vector_bytes // real.itemsize if device.compute_units == 1 else least
+    alone = device.compute_units == 1
+    widest = device.native_vector_bytes // real.itemsize if alone else least
     widths = [width for width in (16, 8, 4) if least <= width <= widest] or [least]
+    if few and alone and is_smooth(n):
+        widths += [width for width in NARROW if width < least and n <= NARROW[width]]
     # Over the points the first pass fills vectors, and the others have at least as many points.
     return next((width for width in widths if n % width == 0 and n >= width**2), widths[0])
 

@@ -118,9 +118,11 @@ class SerialPlanner(VectorPlanner):
             self._pointwise(builder, target, wave, out, scale=how.scale),
         ]
         index = builder.index(*(builder.elements(buffer.name) for buffer in builder.buffers))
+        shared = rows_launch(builder, steps, False, self.device) if items == 1 else None
         builder.launches.append(
-            self._in_turn(builder, steps, index, False, items, {rows: m, other: m})
+            shared or self._in_turn(builder, steps, index, False, items, {rows: m, other: m})
         )
+        builder.joined = []
         return True
 
     def _in_turn(
@@ -168,17 +170,19 @@ class SerialPlanner(VectorPlanner):
         single = self._in_turn(builder, [each], each.index, inverse)
         own = {"STEPS": None, "BUFFERS": None}
         same = {name: single.params[name] for name in ("INDEX_T", "INVERSE")}
-        if last and (
-            (last.kernel == KERNEL and {**last.params, **own} == {**single.params, **own})
-            or (last.kernel == ROWS_KERNEL and {**last.params, **same} == last.params)
+        if (
+            last
+            and builder.joined
+            and (
+                (last.kernel == KERNEL and {**last.params, **own} == {**single.params, **own})
+                or (last.kernel == ROWS_KERNEL and {**last.params, **same} == last.params)
+            )
         ):
             builder.launches.pop()
         else:
             builder.joined = []
         builder.joined.append(each)
-        shared = (
-            rows_launch(builder, each, inverse, self.device) if builder.joined == [each] else None
-        )
+        shared = rows_launch(builder, builder.joined, inverse, self.device)
         builder.launches.append(
             shared or self._in_turn(builder, builder.joined, each.index, inverse)
         )

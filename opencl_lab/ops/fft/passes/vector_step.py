@@ -181,6 +181,9 @@ class VectorStep:
     halved: bool = False  # whether numbers are halved when they are read
     scaled: bool = False  # whether results are multiplied by a factor
 
+    sizes: ClassVar[tuple[str, ...]] = ()
+    """The sizes that are arguments: none."""
+
     def __str__(self) -> str:
         vectors = self.vectors
         return (
@@ -293,10 +296,11 @@ class PointwiseStep:
     n: int
     width: int  # lanes of a vector
     inverse: bool = False  # of "halves": whether components are swapped, from spectrum to signal
-    m: int = 0  # of "chirp_in": numbers of a row that is written, zero from `n` on
+    m: int = 0  # of "chirp_in": numbers of a row that is written, zero from `n` on; likewise
     rows: bool = True  # whether the numbers of the user are neighbours
 
     radices: ClassVar[tuple[int, ...]] = ()
+    transforms: ClassVar[bool] = False
     step_twiddles: ClassVar[bool] = False
     fetch: ClassVar[Fetch] = "none"
     room: ClassVar[int] = 0
@@ -304,6 +308,12 @@ class PointwiseStep:
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.n or 'any number of'} numbers, in vectors of {self.width}"
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The sizes that are arguments, by name."""
+        filled = self.kind == "chirp_in" and not self.m
+        return (*["points"] * (not self.n), *["filled"] * filled)
 
     @property
     def vectors(self) -> Vectors:
