@@ -291,7 +291,8 @@ def _by_packed_panels(
     if packed is None:
         return None
     here = replace(problem, m=parts["a"].shape[1 if problem.trans_a else 0])
-    return multiply_packed(here, form, {**parts, "packed_b": packed}, device.queue())
+    made: Array = multiply_packed(here, form, {**parts, "packed_b": packed}, device.queue())
+    return made
 
 
 def _along_k(array: DistArray, axis: int) -> list[Run]:
