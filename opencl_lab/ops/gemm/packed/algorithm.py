@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -144,8 +146,14 @@ class Packed(launches.Product):
 class PackedBefore(Packed):
     """The same, of a B that is packed already: the input ``packed_b`` is in place of ``b``.
 
-    It takes the configurations of `Packed` that pack B ahead.
+    It takes the configurations of `Packed` that pack B ahead, and has no other one.
     """
+
+    def configure(
+        self, problem: GemmProblem, device: Device, values: Mapping[str, Any] | None = None
+    ) -> Config:
+        """Return the configuration for which B was packed, as it is given."""
+        return Config(values or {})
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
         """Plan the product without the phase that packs."""
