@@ -4,9 +4,11 @@ import sys
 
 import numpy as np
 import pytest
+from gemm_checks import SMALL
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.space import Config
 from opencl_lab.distributed import (
     DistArray,
     WrongProduct,
@@ -19,6 +21,8 @@ from opencl_lab.distributed import (
 from opencl_lab.distributed import gemm as multiply
 from opencl_lab.distributed.freivalds import verify_product
 from opencl_lab.distributed.grid import Grid, Operand, best_grid, grids
+from opencl_lab.distributed.node import node_of
+from opencl_lab.ops.gemm.packed.tiles import Form
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 EPSILON = {"e": 1e-3, "f": 1e-6, "d": 1e-15, "F": 1e-6, "D": 1e-15}
@@ -73,6 +77,36 @@ def check_distributions_and_transposes(comm, rng):
             )
             assert found.distribution == wanted
             near(found, a @ b, k)
+
+
+def check_all_ranks_pack_b_together(comm, rng):
+    """Parts whose borders are not those of panels, in small panels."""
+    module, node = sys.modules[multiply.__module__], node_of(comm)
+    before = module.form_ahead, module.plain_gemm
+    config = Config(SMALL["packed"] | {"PACK_B": "ahead"})
+
+    def alone(*given, **how):
+        raise AssertionError("a rank packs B alone")
+
+    def small(problem, device):
+        assert problem.m == -(-m // comm.size)
+        return Form.of(problem, config)
+
+    module.form_ahead = small
+    module.plain_gemm = before[1] if node is None else alone
+    try:
+        for first, (m, n, k) in enumerate(((67, 37, 29), (5, 5, 40))):
+            for i, dtype in enumerate((np.float32, np.float64, np.float16), first):
+                a, b, c = (matrix(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
+                turned = i % 2 == 1
+                for cut in distributions(comm.size)[: 3 if node else 4]:
+                    left = DistArray.from_global(a.T.copy() if turned else a, slab(int(turned)))
+                    right = DistArray.from_global(b.T.copy() if turned else b, cut)
+                    how = {"trans_a": turned, "trans_b": turned, "beta": 2.0 * turned}
+                    found = multiply(left, right, c=DistArray.from_global(c), check=True, **how)
+                    near(found, a.astype(float) @ b + 2.0 * turned * c, k)
+    finally:
+        module.form_ahead, module.plain_gemm = before
 
 
 def check_types(comm, rng):

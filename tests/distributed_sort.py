@@ -8,8 +8,9 @@ from sort_checks import stable_order
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
-from opencl_lab.distributed import DistArray, block_cyclic, device_of, slab
+from opencl_lab.distributed import DistArray, block_cyclic, device_of, slab, sort_together
 from opencl_lab.distributed.cuts import cuts_by_counting, cuts_by_samples
+from opencl_lab.distributed.node import node_of
 from opencl_lab.distributed.sort import argsort, sort, sort_by_key, topk, unique
 
 DTYPES = ("f8", "?", "f2", "M8[s]")  # other checks have i4 and f4, and the cuts all of them
@@ -222,6 +223,37 @@ def check_parts_on_devices(comm, rng):
             alike(even(found, len(wanted), comm), wanted)
         k = min(n, 100)
         alike(topk(given, k, largest=False)[1], order[:k])
+
+
+def check_ranks_of_a_node_sort_together(comm, rng):
+    """All steps on keys that are spread, with runs that several ranks sort; else as by messages."""
+    least, plain, made = sort_together.LEAST, sort_together.run_step, []
+    device = device_of(comm)
+    able = node_of(comm) is not None and device.kind == "cpu" and device.shared_pointers
+    sort_together.LEAST = 0
+    sort_together.run_step = lambda *given: made.append(given[1]) or plain(*given)
+    try:
+        for i, dtype in enumerate(("i4", "f4", "f8", "u8", "M8[s]", "f2")):
+            for n in (20_011, 200_003):
+                x = (rng.standard_normal(n) * 2**20).astype("f8" if i < 3 else "i8").astype(dtype)
+                if x.dtype.kind == "f":
+                    x[::999], x[1::999], x[2::999] = np.nan, -0.0, 0.0
+                lengths = parts_of(rng, n, comm.size)
+                given = DistArray.from_global(x, slab(0, lengths))
+                order = stable_order(x, i % 2 == 1)
+                values = given.like(np.arange(n, dtype="i4")[given.local_slice()])
+                keys, moved = sort_by_key(given, values, descending=i % 2 == 1)
+                alike(even(sort(given, descending=i % 2 == 1), n, comm), x[order])
+                alike(even(keys, n, comm), x[order])
+                alike(even(moved, n, comm), order.astype("i4"))
+        assert made.count("finish") >= 12 * able
+        for kind in ("equal", "sorted"):  # what other sorts take less time for
+            made.clear()
+            x = keys_of(rng, "i4", 200_003, kind)
+            alike(even(sort(DistArray.from_global(x)), x.size, comm), x[stable_order(x)])
+            assert "finish" not in made
+    finally:
+        sort_together.LEAST, sort_together.run_step = least, plain
 
 
 def check_a_part_of_the_ranks(comm, rng):

@@ -15,8 +15,9 @@ import opencl_lab as ol
 from opencl_lab import distributed as od
 
 SICK = 1
-COLLECTIVES = ("allgather", "allreduce", "bcast", "alltoall", "Allreduce", "Alltoallv", "Alltoallw",
-               "Scan", "Barrier", "Ibcast", "Reduce_scatter", "Irecv", "Isend")  # fmt: skip
+COLLECTIVES = ("allgather", "allreduce", "bcast", "alltoall", "Allgather", "Allreduce", "Alltoallv",
+               "Alltoallw", "Scan", "Barrier", "Ibcast", "Reduce_scatter", "Irecv",
+               "Isend")  # fmt: skip
 
 
 def fail(fault):
@@ -61,11 +62,12 @@ for name in ("Split", "Dup"):
 def main(operation, fault, k="0"):
     FaultyComm.left, FaultyComm.fault = int(k), fault
     comm = FaultyComm(MPI.COMM_WORLD.Dup())
-    x = np.random.default_rng(5).random((40, 40), np.float32)
+    x, keys = (np.random.default_rng(5).random(n, np.float32) for n in ((40, 40), 10**5))
+    od.sort_together.LEAST = 0
     make = od.DistArray.from_global
     calls = {
         "gemm": lambda: od.gemm(make(x, None, comm), make(x, None, comm)),
-        "sort": lambda: od.sort(make(x.ravel(), None, comm)),
+        "sort": lambda: od.sort(make(keys, None, comm)),
         "fft": lambda: od.fft.fftn(make(x, None, comm)),
         "conv2d": lambda: od.conv2d(make(x, None, comm), np.ones((3, 3), np.float32)),
         "shape": lambda: od.DistArray((4, 4), float, np.ones((9, comm.rank)), None, comm),

@@ -61,6 +61,7 @@
 <%page args="ELEMENT, INDEX_T, CAPACITY, CUT, RUN, STREAM, MAX_POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="keys" file="keys.mako"/>\
+<%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
 <%namespace name="radix_cpu_network" file="radix_cpu_network.mako"/>\
 <%namespace name="radix_cpu_run" file="radix_cpu_run.mako"/>\
 <%namespace name="radix_cpu_buckets" file="radix_cpu_buckets.mako"/>\
@@ -76,27 +77,7 @@ ${keys.declare(ELEMENT)}\
     words = max(3 << RUN.bits, (2 << CUT.bits) if CUT else 0)
 %>\
 typedef ${INDEX_T} index_t;
-typedef ${"long" if ELEMENT.indices else ELEMENT.value or "uchar"} out_value_t;
-typedef struct {
-    __global const ukey_t *keys;
-% if ELEMENT.value and not ELEMENT.indices:
-    __global const value_t *values;
-% endif
-} source_t;
-
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_nontemporal_store)
-#define STREAM_STORE(value, place) __builtin_nontemporal_store((value), (place))
-#endif
-#endif
-#if !defined(STREAM_STORE)
-#define STREAM_STORE(value, place) (*(place) = (value))
-#endif
-
-static inline uint length_of_index(const index_t number)
-{
-    return 8 * sizeof(index_t) - (uint)clz(number);
-}
+${blocks.declare_source(ELEMENT)}\
 
 % if RUN.network:
 ${radix_cpu_network.declare(ELEMENT, NETWORK=RUN.network, LANES=RUN.lanes)}\
@@ -109,6 +90,7 @@ ${merge_stretch.declare(ELEMENT, ENDS="volatile __global const ulong")}\
 % endif
 ${slopes_cpu.declare(ELEMENT, BLOCK=RUN.block)}\
 ${radix_cpu_buckets.declare(ELEMENT, CUT, BLOCK=RUN.block, STREAM=STREAM)}\
+${radix_cpu_buckets.declare_phases(CUT)}\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void radix_cpu(__global const ukey_t *keys,
@@ -221,7 +203,7 @@ void radix_cpu(__global const ukey_t *keys,
             }
 % endif
         } else if (work == COUNT_BUCKETS)
-            count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * row_task, counts);
+            count_buckets(source, source.keys, (index_t)n, begin, end, share, row_limits + 3 * row_task, counts);
         else if (work == CHOOSE_RUNS)
             choose_runs(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, row_state,
                            row_starts);
@@ -256,8 +238,8 @@ void radix_cpu(__global const ukey_t *keys,
             else if (work == SCAN_DIGITS)
                 scan_counts(chunks, row_table);
             else if (pass == 0)
-                scatter_arrays(source, begin, end, target, share, work == SCATTER_BUCKETS, (index_t)n, base, shift,
-                              lines, places);
+                scatter_arrays(source, begin, end, target, share, work == SCATTER_BUCKETS, source.keys, (index_t)n,
+                              base, shift, lines, places);
             else
                 scatter_elements(elements, begin, end, target, share, base, shift, lines, places);
         }

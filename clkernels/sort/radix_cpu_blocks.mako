@@ -1,6 +1,7 @@
 ## Elements block by block, from the user's arrays or from memory between passes: codes and digits of a
 ## block are made first, in a loop without branches, of which compilers make vectors.
 ##
+##   declare_source(..)    `source_t`, the user's arrays; how lines go past the caches
 ##   fill(..)              a fragment: something for each key of a block
 ##   stage_*               codes of a block of arrays or elements
 ##   stage_digits_*        digits of a block
@@ -14,6 +15,29 @@
 <%!
     SOURCES = {"arrays": "const source_t source", "elements": "__global const elem_t *source"}
 %>\
+<%def name="declare_source(ELEMENT)">\
+typedef ${"long" if ELEMENT.indices else ELEMENT.value or "uchar"} out_value_t;
+typedef struct {
+    __global const ukey_t *keys;
+% if ELEMENT.value and not ELEMENT.indices:
+    __global const value_t *values;
+% endif
+} source_t;
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_nontemporal_store)
+#define STREAM_STORE(value, place) __builtin_nontemporal_store((value), (place))
+#endif
+#endif
+#if !defined(STREAM_STORE)
+#define STREAM_STORE(value, place) (*(place) = (value))
+#endif
+
+static inline uint length_of_index(const index_t number)
+{
+    return 8 * sizeof(index_t) - (uint)clz(number);
+}
+</%def>\
 ## A loop of a known length for whole blocks: what it calls is inlined, and made of vectors.
 <%def name="fill(target, value, block)">\
     if (here == ${block})

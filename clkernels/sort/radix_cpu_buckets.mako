@@ -12,6 +12,7 @@
 ##   scatter_*         SCATTER_BUCKETS and SCATTER_DIGITS: of `arrays`, the user's, or of `elements`
 ##   count_digits_*    COUNT_DIGITS
 ##   scan_counts       SCAN_DIGITS
+##   declare_phases    which phases have which tasks
 ##
 ## Source: see there. The caller guarantees: names of OpenCL C are those of radix_cpu.cl.mako.
 ##
@@ -31,45 +32,6 @@ enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, SLOPES, SLOPE_ENDS, STATE = SLOPE_E
 typedef struct __attribute__((packed)) { uint16 vector; } line_t;
 #define LINE (64 / sizeof(elem_t))
 
-/* What the tasks of a phase do: what finds and merges slopes, what cuts into buckets, three phases for each
-   digit, and the last phase. */
-enum {
-    FIND_PIECES, JOIN_PIECES, COPY_PIECES,
-    COUNT_BUCKETS, CHOOSE_RUNS, SCATTER_BUCKETS, FINISH_RUNS,
-    MERGE, MERGE_LAST,
-    COUNT_DIGITS, SCAN_DIGITS, SCATTER_DIGITS,
-    COPY
-};
-
-static inline uint work_of(const uint phase, const uint last)
-{
-    if (phase + 1 == last)
-        return COPY;
-    return phase < COUNT_DIGITS ? phase : COUNT_DIGITS + (phase - COUNT_DIGITS) % 3;
-}
-
-/* How many tasks a phase has, as many for each row: none if it has nothing to do for any. */
-static inline uint tasks_of(const uint work, const uint rows, const uint chunks, const uint units,
-                            const bool some_ordered, volatile __global const ulong *state)
-{
-    uint ordered = 0, most = 0;
-    if (some_ordered && work > JOIN_PIECES)
-        for (uint row = 0; row < rows; ++row) {
-            const uint slopes = (uint)state[row * STATE + SLOPES];
-            ordered += slopes > 0;
-            most = GREATER(most, slopes);
-        }
-    const bool merging = work >= MERGE && work <= MERGE_LAST;
-    if (work <= JOIN_PIECES ? !some_ordered
-        : work == COPY_PIECES ? !ordered
-        : merging ? !ordered || work - MERGE >= levels_of(most)
-        : ordered == rows && (work != FINISH_RUNS || most < 2))
-        return 0;
-    if (work == FINISH_RUNS || merging)
-        return rows * LESSER(${CUT.finish_shares} * units, BUCKETS);
-    return work == JOIN_PIECES || work == CHOOSE_RUNS || work == SCAN_DIGITS ? rows : rows * chunks;
-}
-
 ${radix_cpu_range.declare(ELEMENT, CUT, BLOCK)}\
 ## Two counts of each, as equal keys in a row would wait for each other.
 <%def name="count_found()">\
@@ -81,13 +43,15 @@ ${radix_cpu_range.declare(ELEMENT, CUT, BLOCK)}\
         if (j < here)
             ++counts[found[j]];
 </%def>\
-/* Count a chunk's keys of each bucket in `share`; its least and largest codes go to `limits`. */
-static void count_buckets(const source_t source, const index_t n, const index_t begin, const index_t end,
-                          __global index_t *share, __global ukey_t *limits, __local index_t *counts)
+/* Count a chunk's keys of each bucket in `share`, of a range that `sampled` spans, `n` keys; the least and
+   largest codes go to `limits`. */
+static void count_buckets(const source_t source, __global const ukey_t *sampled, const index_t n,
+                          const index_t begin, const index_t end, __global index_t *share,
+                          __global ukey_t *limits, __local index_t *counts)
 {
     ukey_t codes[${BLOCK}];
     uint found[${BLOCK}];
-    const range_t range = sample_range(source, n);
+    const range_t range = sample_range(sampled, n);
     for (uint c = 0; c < 2 * BUCKETS; ++c)
         counts[c] = 0;
     extremes_t extremes;
@@ -139,7 +103,7 @@ static void choose_runs(const source_t source, const index_t n, const uint chunk
        their keys are equal. */
     const index_t piece = GREATER(n / (8 * units) + 1, (index_t)${CUT.share});
 % if not CUT.float_type:
-    const range_t range = sample_range(source, n);
+    const range_t range = sample_range(source.keys, n);
 % endif
     index_t size = 0, sum = 0, longest = 0;
     for (uint b = 0; b < BUCKETS; ++b) {
@@ -208,7 +172,7 @@ ${count_found()}\
 static void scatter_${KIND}(${SOURCE}, const index_t begin, const index_t end, __global elem_t *target,
                            __global const index_t *share,
 % if KIND == "arrays":
-                           const bool cut, const index_t n,
+                           const bool cut, __global const ukey_t *sampled, const index_t n,
 % endif
                            const ukey_t base, const uint shift, __local line_t *lines,
                            __local index_t *places)
@@ -217,7 +181,7 @@ static void scatter_${KIND}(${SOURCE}, const index_t begin, const index_t end, _
 % if KIND == "arrays":
     range_t range;
     if (cut)
-        range = sample_range(source, n);
+        range = sample_range(sampled, n);
 % endif
     __local elem_t *gathered = (__local elem_t *)lines;
     __local index_t *first = places + BUCKETS;
@@ -260,4 +224,45 @@ static void scatter_${KIND}(${SOURCE}, const index_t begin, const index_t end, _
 }
 
 % endfor
+</%def>\
+## The phases of radix_cpu.cl.mako: needs what slopes_cpu.mako declares.
+<%def name="declare_phases(CUT)">\
+/* What the tasks of a phase do: what finds and merges slopes, what cuts into buckets, three phases for each
+   digit, and the last phase. */
+enum {
+    FIND_PIECES, JOIN_PIECES, COPY_PIECES,
+    COUNT_BUCKETS, CHOOSE_RUNS, SCATTER_BUCKETS, FINISH_RUNS,
+    MERGE, MERGE_LAST,
+    COUNT_DIGITS, SCAN_DIGITS, SCATTER_DIGITS,
+    COPY
+};
+
+static inline uint work_of(const uint phase, const uint last)
+{
+    if (phase + 1 == last)
+        return COPY;
+    return phase < COUNT_DIGITS ? phase : COUNT_DIGITS + (phase - COUNT_DIGITS) % 3;
+}
+
+/* How many tasks a phase has, as many for each row: none if it has nothing to do for any. */
+static inline uint tasks_of(const uint work, const uint rows, const uint chunks, const uint units,
+                            const bool some_ordered, volatile __global const ulong *state)
+{
+    uint ordered = 0, most = 0;
+    if (some_ordered && work > JOIN_PIECES)
+        for (uint row = 0; row < rows; ++row) {
+            const uint slopes = (uint)state[row * STATE + SLOPES];
+            ordered += slopes > 0;
+            most = GREATER(most, slopes);
+        }
+    const bool merging = work >= MERGE && work <= MERGE_LAST;
+    if (work <= JOIN_PIECES ? !some_ordered
+        : work == COPY_PIECES ? !ordered
+        : merging ? !ordered || work - MERGE >= levels_of(most)
+        : ordered == rows && (work != FINISH_RUNS || most < 2))
+        return 0;
+    if (work == FINISH_RUNS || merging)
+        return rows * LESSER(${CUT.finish_shares} * units, BUCKETS);
+    return work == JOIN_PIECES || work == CHOOSE_RUNS || work == SCAN_DIGITS ? rows : rows * chunks;
+}
 </%def>\

@@ -3,7 +3,7 @@
 ##     EVEN        | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 |     buckets of equal width: of floats in values, of
 ##     NEAR_BASE   |0|1| 2 |   3   |      4      | .     integers in codes; or narrow where most keys are
 ##
-##   sample_range(source, n)     the same in whatever task
+##   sample_range(keys, n)       the same in whatever task
 ##   stage_buckets(..)           buckets of a block of keys
 ##   is_of_one_key(..)           whether all keys of a bucket are equal, for integers
 ##
@@ -30,13 +30,13 @@ typedef struct {
 
 % if CUT.float_type:
 /* Buckets are as wide as numbers, not as codes: all codes of a few exponents are most of a sample. */
-static range_t sample_range(const source_t source, const index_t n)
+static range_t sample_range(__global const ukey_t *keys, const index_t n)
 {
     ${CUT.float_type} least = 0, largest = 0;
     bool any = false;
     const index_t stride = GREATER(n / ${CUT.sample}, (index_t)1);
     for (index_t i = 0; i < n; i += stride) {
-        const ${CUT.float_type} one = ${sign}as_${CUT.float_type}(source.keys[i]);
+        const ${CUT.float_type} one = ${sign}as_${CUT.float_type}(keys[i]);
         if (one - one != 0)
             continue; /* neither infinite nor NaN */
         least = any ? LESSER(least, one) : one;
@@ -61,14 +61,14 @@ static inline uint bucket_of(const ukey_t key, const range_t range)
 % else:
 /* Where most keys of the sample are in a small section of their range, at either end, buckets are narrow
    there: as wide as floats of a few bits are apart, counted from that end. */
-static range_t sample_range(const source_t source, const index_t n)
+static range_t sample_range(__global const ukey_t *keys, const index_t n)
 {
     ukey_t codes[${2 * CUT.sample}];
-    ukey_t least = code(source.keys[0]), largest = least;
+    ukey_t least = code(keys[0]), largest = least;
     const index_t stride = GREATER(n / ${CUT.sample}, (index_t)1);
     uint count = 0, low = 0, high = 0;
     for (index_t i = 0; i < n && count < ${2 * CUT.sample}; i += stride)
-        codes[count++] = code(source.keys[i]);
+        codes[count++] = code(keys[i]);
     for (uint j = 0; j < count; ++j) {
         least = LESSER(least, codes[j]);
         largest = GREATER(largest, codes[j]);

@@ -174,7 +174,8 @@ def _twiddled(matrix: DistArray, axis: int, inverse: bool) -> DistArray:
     def multiply(piece: tuple[Array, Array, int, slice]) -> None:
         target, source, first, columns = piece
         factors = within[first % block :][: len(source), columns]
-        np.multiply(source * factors, starts[first // block, columns], out=target)
+        np.multiply(source, factors, out=target)
+        np.multiply(target, starts[first // block, columns], out=target)
 
     def put(regions: list[Region]) -> None:
         pieces = []

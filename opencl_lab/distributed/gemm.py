@@ -7,6 +7,7 @@ lies in that memory once. Else they multiply in a grid: see `opencl_lab.distribu
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.distributed.array import DistArray
+from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.device_exchange import on_devices, placed
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import by_memory
@@ -30,10 +32,13 @@ from opencl_lab.distributed.layout import (
     slab,
 )
 from opencl_lab.distributed.mpi import agreed, collective, mpi, same, world
-from opencl_lab.distributed.node import node_of
+from opencl_lab.distributed.node import NodeMemory, node_of
+from opencl_lab.distributed.packed_b import packed_together
 from opencl_lab.distributed.summa import multiply
 from opencl_lab.ops.gemm.functions import gemm as plain_gemm
+from opencl_lab.ops.gemm.packed.before import form_ahead, multiply_packed
 from opencl_lab.ops.gemm.problem import CONJUGATED, TRANSPOSED, GemmProblem
+from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.exchange import to_device, to_host
 
 MOVED = 64
@@ -213,6 +218,11 @@ def _by_slabs(
     parts = {"c": matrices["c"].redistribute(axis).local} if "c" in matrices else {}
     parts[cut] = matrices[cut].moved(axis ^ transposed).local
     first, given = matrices["a"], matrices[whole]
+    shape = (problem.m, problem.n)
+    if node is not None and by_rows:
+        packed = _by_packed_panels(node, problem, parts, given, device)
+        if packed is not None:
+            return first.like(packed, slab(axis), shape)
     on_device = first.on_device
 
     def product(which: dict[str, Any], **other: Any) -> Any:
@@ -257,7 +267,32 @@ def _by_slabs(
             return None
     if made is None:
         made = product(parts)
-    return first.like(made, slab(axis), (problem.m, problem.n))
+    return first.like(made, slab(axis), shape)
+
+
+def _by_packed_panels(
+    node: NodeMemory, problem: GemmProblem, parts: dict[str, Any], b: DistArray, device: Device
+) -> Array | None:
+    """Return this rank's rows of the product by a B that all ranks of a node pack together.
+
+    None on all ranks, if some arrays are on devices, if a device does not pack B, or not in the
+    same panels as the others, or if the node has no room for these.
+    """
+    form = None
+    simple = all(len(run) < 2 for rank in range(b.comm.size) for run in b.layout.runs(rank))
+    if simple and not any(map(is_device_array, (*parts.values(), b.local))):
+        most = math.ceil(problem.m / b.comm.size)
+        form = form_ahead(replace(problem, m=most), device)
+    panels = None if form is None else (form.packed_shape, form.real_type.name)
+    if any(found is None or found != panels for found in b.comm.allgather(panels)):
+        return None
+    assert form is not None
+    packed = packed_together(node, b, form)
+    if packed is None:
+        return None
+    here = replace(problem, m=parts["a"].shape[1 if problem.trans_a else 0])
+    made: Array = multiply_packed(here, form, {**parts, "packed_b": packed}, device.queue())
+    return made
 
 
 def _along_k(array: DistArray, axis: int) -> list[Run]:

@@ -30,6 +30,7 @@ from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import exchange_rows
 from opencl_lab.distributed.layout import Pieces, Slab, Split, slab
 from opencl_lab.distributed.mpi import agreed, collective, mpi, same, world
+from opencl_lab.distributed.sort_together import sorted_together
 from opencl_lab.ops.select import functions as select
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.select.unique import unique as unique_keys
@@ -319,6 +320,9 @@ def _sorted(comm: Any, mine: list[Any], descending: bool, device: Device) -> lis
     there = placed(comm, mine, device)
     if there is not None:
         return [to_host(array) for array in _sorted(comm, there, descending, device)]
+    together = sorted_together(comm, mine, descending, device)
+    if together is not None:
+        return together
     queue = mine[0].queue if is_device_array(mine[0]) else None
     mine = _on_device(mine, descending, device)
     if comm.size == 1:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -141,6 +143,28 @@ class Packed(launches.Product):
         return _Planned(problem, Form.of(problem, config), device).plan(found)
 
 
+class PackedBefore(Packed):
+    """The same, of a B that is packed already: the input ``packed_b`` is in place of ``b``.
+
+    It takes the configurations of `Packed` that pack B ahead, and has no other one.
+    """
+
+    def configure(
+        self, problem: GemmProblem, device: Device, values: Mapping[str, Any] | None = None
+    ) -> Config:
+        """Return the configuration for which B was packed, as it is given."""
+        return Config(values or {})
+
+    def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
+        """Plan the product without the phase that packs."""
+        form = Form.of(problem, config)
+        found = [one for one in launches.buffers(problem) if one.name != "b"]
+        found.insert(1, Buffer("packed_b", "in", form.packed_shape, form.real_type))
+        if launches.is_empty(problem):
+            return Plan(tuple(found), ())
+        return _Planned(problem, form, device, packed=True).plan(tuple(found))
+
+
 @dataclass(frozen=True)
 class _Planned:
     """The launches of one problem."""
@@ -148,6 +172,7 @@ class _Planned:
     problem: GemmProblem
     form: Form
     device: Device
+    packed: bool = False  # whether B is packed already
 
     def plan(self, found: tuple[Buffer, ...]) -> Plan:
         most = max(self.tasks.number, self._pieces)
@@ -161,7 +186,7 @@ class _Planned:
 
     def _spans(self) -> list[tuple[int, int]]:
         """Return the range of phases of each launch: the first, and one after the last."""
-        if self.form.pack_b != "ahead":
+        if self.form.pack_b != "ahead" or self.packed:
             return [(1, PHASES)]
         seen = self.device.capabilities.visible_writes
         return [(0, PHASES)] if seen else [(0, 1), (1, PHASES)]
@@ -173,9 +198,8 @@ class _Planned:
     def _scratch(self) -> list[Buffer]:
         problem, form = self.problem, self.form
         found = []
-        if form.pack_b == "ahead":
-            panels = (form.panels_n, problem.depth * form.components, form.panel)
-            found.append(Buffer("packed_b", "scratch", panels, form.real_type))
+        if form.pack_b == "ahead" and not self.packed:
+            found.append(Buffer("packed_b", "scratch", form.packed_shape, form.real_type))
         if form.sums == "scratch":
             found.append(Buffer(split_k.PARTIAL, "scratch", problem.shape, problem.sum_type))
         if self.tasks.claimed:
@@ -228,6 +252,7 @@ class _Planned:
             local_size=(1,),
             arguments={
                 **launches.arguments(problem),
+                **({"b": "packed_b"} if self.packed else {}),  # which no phase reads then
                 "products": index(problem.batch),
                 "slice_k": index(form.slice_k),
                 "tile_m": index(form.tile_m),

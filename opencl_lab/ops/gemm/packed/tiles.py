@@ -11,6 +11,7 @@ and vectors of 64 bytes, the built-in one divides it like this:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,8 +142,7 @@ class Form:
 
         Panels are padded: those of few columns take many times the memory of B.
         """
-        packed = self.panels_n * self.panel * self.problem.depth * self.components
-        return packed >= 1 << 32 and index_of(self.problem) is np.uint32
+        return math.prod(self.packed_shape) >= 1 << 32 and index_of(self.problem) is np.uint32
 
     def _most_splits(self) -> int:
         """Return the most slices of k whose sums 32 bits can index."""
@@ -199,6 +199,11 @@ class Form:
     def panels_n(self) -> int:
         """Panels of B."""
         return ceil_divide(self.problem.n * self.components, self.panel)
+
+    @property
+    def packed_shape(self) -> tuple[int, int, int]:
+        """The shape of B packed ahead, in real numbers: panels, of rows, of columns."""
+        return self.panels_n, self.problem.depth * self.components, self.panel
 
     @property
     def tile_m(self) -> int:
