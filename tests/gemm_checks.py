@@ -19,8 +19,8 @@ SMALL = {
     "naive": {"WG_M": 2, "WG_N": 4},
     "tiled": {"TILE": 8, "UNROLL": 4},
     "blocked": {
-        "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "BUFFERS": 2, "LOCAL_PAD": 1,
-        "SWIZZLE": 2, "SPLITS": 1,
+        "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "WG_K": 1, "BUFFERS": 2,
+        "LOCAL_PAD": 1, "SWIZZLE": 2, "SPLITS": 1,
     },
     "direct": {"ROWS": 4, "VECTORS": 2, "VECTOR_WIDTH": 4},
     "gemv": {"VECTOR": 4, "ROWS": 2, "BLOCK": 16, "STEP_K": 16, "SPLITS": 2},

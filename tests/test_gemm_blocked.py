@@ -72,14 +72,17 @@ def test_a_row_of_the_tile_takes_several_loads_of_each_item(trans_b, rng, queue)
 @pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
 def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue, monkeypatch):
-    for buffers, splits, options in (
-        (1, 1, {"conj_a": True, "trans_b": True}),
-        (2, 3, {"conj_b": True, "trans_a": True, "beta": 0.5, "bias": "column", "batch": 2}),
-        (1, 2, {"trans_a": True, "beta": 0.5, "bias": "row", "batch": 3}),
+    """By items that have sums alone, and by several that have the same sums."""
+    for buffers, splits, along, options in (
+        (1, 1, 2, {"conj_a": True, "trans_b": True}),
+        (2, 3, 1, {"conj_b": True, "trans_a": True, "beta": 0.5, "bias": "column", "batch": 2}),
+        (1, 2, 1, {"trans_a": True, "beta": 0.5, "bias": "row", "batch": 3}),
+        (2, 3, 4, {"beta": 0.5, "bias": "row", "batch": 2}),
     ):
         monkeypatch.setattr(blocked_module, "reduces_in_launch", lambda *what, all=splits == 3: all)
         problem = GemmProblem(20, 36, 60, np.dtype(dtype), **options)
-        config = {**SMALL["blocked"], "BUFFERS": buffers, "SPLITS": splits}
+        config = {**SMALL["blocked"], "BUFFERS": buffers, "SPLITS": splits, "WG_K": along}
+        config |= {"WORK_M": 4}
         check(rng, problem, "blocked", config, queue)
 
 

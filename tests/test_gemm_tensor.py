@@ -105,8 +105,7 @@ def test_other_matrices_are_packed(kind, sizes, gpu):
     config = ALGORITHM.default_config(problem, gpu)
     assert config["PACK"] == 1
     assert {point["PACK"] for point in ALGORITHM.search_space(problem, gpu)} == {1}
-    with pytest.raises(InvalidConfig, match="PACK=1 packs them"):
-        ALGORITHM.plan(problem, config.replace(PACK=0), gpu)
+    assert len(ALGORITHM.plan(problem, config.replace(PACK=0), gpu).launches) == 2
 
 
 @pytest.mark.parametrize(
@@ -153,7 +152,7 @@ def test_slices_need_writes_that_others_see():
     # Warps have no slices, whatever the parameter says.
     doubles = problem_of(KINDS[3], 64, 64, 65536)
     config = ALGORITHM.default_config(doubles, HOPPER).replace(SPLITS=8)
-    assert ALGORITHM.plan(doubles, config, HOPPER).launches[1].global_size[2] == 1
+    assert ALGORITHM.plan(doubles, config, HOPPER).launches[-1].global_size[2] == 1
 
 
 def test_larger_products_take_larger_tiles():
@@ -187,7 +186,7 @@ def test_empty_sums_pack_nothing():
         plan = ALGORITHM.plan(problem, ALGORITHM.default_config(problem, HOPPER), HOPPER)
         assert [launch.kernel for launch in plan.launches] == ["gemm_tensor"]
         scratch = plan.with_role("scratch")
-        assert bool(scratch) == (kind != KINDS[0])  # halves are read in place
+        assert bool(scratch) == kind[0].startswith("float32")  # others are read in place
         assert all(buffer.nbytes for buffer in scratch)  # OpenCL has no empty ones
     nothing = problem_of(KINDS[3], m=0)
     config = ALGORITHM.default_config(nothing, HOPPER)

@@ -213,8 +213,8 @@ FEW_BITS = {"DIGIT_BITS": 5, "CAPACITY": 64}
 MERGE_GPU = {"WG_SIZE": 32, "ITEM_KEYS": 3}
 ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8}
 BLOCKED = {
-    "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "BUFFERS": 2, "LOCAL_PAD": 1,
-    "SWIZZLE": 2, "SPLITS": 1,
+    "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "WG_K": 1, "BUFFERS": 2,
+    "LOCAL_PAD": 1, "SWIZZLE": 2, "SPLITS": 1,
 }  # fmt: skip
 GEMV = {"LANES": 4, "PIECES": 4, "VECTOR": 2, "ROWS": 2, "UNROLL": 2, "SPLITS": 1}
 LOCAL = {"FORM": "local-memory", "WG_SIZE": 32, "POINTS": 4, "MAX_RADIX": 8}
@@ -292,7 +292,7 @@ CASES: dict[str, Race] = {
     "gemm-gemv": Race(THIN, GEMV, THREE, True),
     "gemm-gemv-split": Race(THIN, {**GEMV, "SPLITS": 4}, _of(m=21, n=2, k=70, trans_a=True)),
     "gemm-blocked-last-group": Race(
-        PRODUCT, {**BLOCKED, "SPLITS": 3}, _of(m=11, n=19, k=29, batch=2), True, LAST
+        PRODUCT, {**BLOCKED, "SPLITS": 3, "WG_K": 2}, _of(m=11, n=19, k=29, batch=2), True, LAST
     ),
     "gemm-gemv-last-group": Race(
         THIN, {**GEMV, "SPLITS": 3}, _of(m=3, n=21, k=37, batch=2), True, LAST

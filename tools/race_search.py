@@ -88,7 +88,7 @@ EXPLAINED = {
         "own[w] = v < RADIX ? histogram[word] : 0;",
     ): LAST_COMER,
     ("gather", "leaving[row] = 0;", "before_me = atomic_inc(&leaving[row]);"): LAST_COMER,
-    ("gemm_blocked", "sum_0_0 += left[0];", "own[0] = sum_0_0;"): LAST_COMER,
+    ("gemm_blocked", "mine_0 += left[0];", "own[0] = mine_0;"): LAST_COMER,
     ("gemm_blocked", "arrived[counter] = 0;", ARRIVED.format("counter")): LAST_COMER,
     (
         "gemv_gpu",

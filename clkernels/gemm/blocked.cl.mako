@@ -31,7 +31,9 @@
  *
  * The first k tile takes what k leaves over, with zero beyond; all others are whole. Rows and
  * columns past the end read the last ones instead, and what they give is not stored. So no
- * k tile has a slow way for edges. Where k is split, group after group has the same tile and
+ * k tile has a slow way for edges. Where a tile has too few items to hide what they wait for, several
+ * items have the same block, each with its share of every k tile; in the end they exchange their sums
+ * in local memory, and each goes on with a part of the block. Where k is split, group after group has the same tile and
  * another slice of k. The last group of a tile to come adds up the sums of all slices
  * (blocked_reduction.mako), or a second launch does (split_k_reduction.cl.mako).
  *
@@ -56,6 +58,8 @@
  *                  how they are loaded
  * WORK_M, WORK_N   rows and columns of the result that an item owns
  * WG_M, WG_N       items of a group along the rows and the columns
+ * WG_K             items with the same sums, of other values of k: a divisor of TILE_K and of WORK_M
+ * LOCAL            elements of local memory for tiles and for the exchange of sums, if WG_K is above 1
  * TILE_K           values of k in a k tile; the items share the loads of a tile evenly
  * BUFFERS          2: the next k tile is loaded meanwhile; 1: one after the other
  * SWIZZLE          rows of tiles in a strip: groups in a row go down a strip, for the caches
@@ -70,8 +74,8 @@
  * PTX              whether the device takes inline PTX
  * SUB_GROUP        items of a sub-group, 0: the compiler chooses
  */
-<%page args="ELEMENT, INDEX_T, EPILOGUE, STACKS, TILE_A, TILE_B, WORK_M, WORK_N, WG_M, WG_N, TILE_K,
-             BUFFERS, SWIZZLE, SPLIT_K, VECTOR_WIDTH, ROW_WIDTH, LANES_M, LANES_N, STORE_WIDTH,
+<%page args="ELEMENT, INDEX_T, EPILOGUE, STACKS, TILE_A, TILE_B, WORK_M, WORK_N, WG_M, WG_N, WG_K,
+             TILE_K, LOCAL, BUFFERS, SWIZZLE, SPLIT_K, VECTOR_WIDTH, ROW_WIDTH, LANES_M, LANES_N, STORE_WIDTH,
              ALIGNED, MOST, UNROLL, PTX, SUB_GROUP"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
@@ -85,11 +89,26 @@ ${extensions.enable(fp64=ELEMENT.double)}\
     components = elements.module.components(ELEMENT)
     vec = lambda width: elements.module.vector(ELEMENT.real, width * components)
     lanes = elements.module.lanes
-    items, tile_m, tile_n = WG_M * WG_N, WG_M * WORK_M, WG_N * WORK_N
+    owners, tile_m, tile_n = WG_M * WG_N, WG_M * WORK_M, WG_N * WORK_N
+    items = owners * WG_K
     vectors = range(WORK_N // VECTOR_WIDTH)
     sums = [f"sum_{r}_{v}" for r in range(WORK_M) for v in vectors]
     stored = 1 if ELEMENT.complex else STORE_WIDTH  # elements at once
     tiles = (TILE_A, TILE_B)
+    # Names of the sums that an item stores, with their columns, and their rows.
+    if WG_K == 1:
+        stored_rows = [
+            ([(f"sum_{r}_{v}", v * LANES_N * VECTOR_WIDTH) for v in vectors],
+             r // ROW_WIDTH * LANES_M * ROW_WIDTH + r % ROW_WIDTH)
+            for r in range(WORK_M)
+        ]
+    else:
+        stored_rows = []
+        for j in range(len(sums) // WG_K):
+            r, v = (f"({j * WG_K} + share) {way} {len(vectors)}" for way in "/%")
+            row = f"({r}) / {ROW_WIDTH} * {LANES_M * ROW_WIDTH} + ({r}) % {ROW_WIDTH}"
+            stored_rows.append(([(f"mine_{j}", f"{v} * {LANES_N * VECTOR_WIDTH}")], row))
+    own_a, own_b = ("own_row", "own_column") if WG_K == 1 else ("own_a", "own_b")
 %>\
 typedef ${INDEX_T} index_t;
 typedef ${ELEMENT.real} real_t;
@@ -103,7 +122,7 @@ ${fence.declare(PTX=PTX)}\
 ## Add the products of one k tile, which lies in the buffer `current`.
 <%def name="multiply()">\
 #pragma unroll ${UNROLL}
-        for (uint p = 0; p < ${TILE_K}; ++p) {
+        for (uint p = 0; p < ${TILE_K // WG_K}; ++p) {
 % for v in vectors:
             const vec_t b_${v} = *(__local const vec_t *)(b_from + p * ${TILE_B.line} + \
 ${v * LANES_N * VECTOR_WIDTH});
@@ -139,8 +158,13 @@ void gemm_blocked(${product.arguments(EPILOGUE, STACKS)}\
 % endif
 )
 {
+% if WG_K == 1:
     __local sum_t a_tile[${BUFFERS * TILE_K * TILE_A.line}] __attribute__((aligned(64)));
     __local sum_t b_tile[${BUFFERS * TILE_K * TILE_B.line}] __attribute__((aligned(64)));
+% else:
+    __local sum_t tiles[${LOCAL}] __attribute__((aligned(64)));
+    __local sum_t *const a_tile = tiles, *const b_tile = tiles + ${BUFFERS * TILE_K * TILE_A.line};
+% endif
     const uint item = get_local_id(0);
 
     /* Find the tile, the slice of k and the product. */
@@ -177,12 +201,19 @@ ${product.enter(EPILOGUE, STACKS, "number")}\
 % endif
 
     /* Find what this item owns. */
-    const uint lane = item % ${LANES_M * LANES_N};
-    const uint block = item / ${LANES_M * LANES_N};
+% if WG_K > 1:
+    const uint owner = item % ${owners}, share = item / ${owners};
+% endif
+    const uint lane = ${"item" if WG_K == 1 else "owner"} % ${LANES_M * LANES_N};
+    const uint block = ${"item" if WG_K == 1 else "owner"} / ${LANES_M * LANES_N};
     const uint own_row = block / ${WG_N // LANES_N} * ${LANES_M * WORK_M} + lane / ${LANES_N} * ${ROW_WIDTH};
     const uint own_column = block % ${WG_N // LANES_N} * ${LANES_N * WORK_N} + lane % ${LANES_N} * ${VECTOR_WIDTH};
-    __local const sum_t *a_from = a_tile + own_row;
-    __local const sum_t *b_from = b_tile + own_column;
+% if WG_K > 1:
+    const uint own_a = own_row + share * ${TILE_K // WG_K * TILE_A.line};
+    const uint own_b = own_column + share * ${TILE_K // WG_K * TILE_B.line};
+% endif
+    __local const sum_t *a_from = a_tile + ${own_a};
+    __local const sum_t *b_from = b_tile + ${own_b};
 % for r in range(WORK_M):
 % for v in vectors:
     vec_t sum_${r}_${v} = 0;
@@ -214,8 +245,8 @@ ${multiply()}\
 % for tile in tiles:
 ${staging.put(ELEMENT, tile, f"current * {TILE_K * tile.line}")}\
 % endfor
-        a_from = a_tile + current * ${TILE_K * TILE_A.line} + own_row;
-        b_from = b_tile + current * ${TILE_K * TILE_B.line} + own_column;
+        a_from = a_tile + current * ${TILE_K * TILE_A.line} + ${own_a};
+        b_from = b_tile + current * ${TILE_K * TILE_B.line} + ${own_b};
         barrier(CLK_LOCAL_MEM_FENCE); /* the next tiles are complete, these may be overwritten */
     }
 ${multiply()}\
@@ -236,18 +267,21 @@ ${multiply()}\
     }
 % endif
 
+% if WG_K > 1:
+${reduction.within_group(sums, items, WG_K, LOCAL // VECTOR_WIDTH)}\
+% endif
 % if SPLIT_K == "last group":
-${reduction.by_last_group(sums, items)}\
+${reduction.by_last_group(sums if WG_K == 1 else [name for names, _ in stored_rows for name, _ in names], items)}\
 % endif
 
     /* Store what lies inside the result. */
-% for r in range(WORK_M):
+% for names, own in stored_rows:
     {
-        const index_t row = first_row + own_row + ${r // ROW_WIDTH * LANES_M * ROW_WIDTH + r % ROW_WIDTH};
+        const index_t row = first_row + own_row + ${own};
         if (row < m) {
-% for v in vectors:
+% for name, beside in names:
 % for l in range(0, VECTOR_WIDTH, stored):
-${store(r, v, l)}\
+${store(name, beside, l)}\
 % endfor
 % endfor
         }
@@ -257,12 +291,12 @@ ${store(r, v, l)}\
 ${reduction.end()}\
 % endif
 }
-## Store a slice of a vector of sums, that which begins at element `l`.
-<%def name="store(r, v, l)">\
+## Store a slice of a vector of sums, that which begins at element `l`; `beside` columns lie before it.
+<%def name="store(name, beside, l)">\
             {
-                const index_t column = first_column + own_column + ${v * LANES_N * VECTOR_WIDTH + l};
+                const index_t column = first_column + own_column + ${beside + l if WG_K == 1 else f"{beside} + {l}"};
                 if (column < n) {
-                    ${vec(stored)} value = ${lanes(f"sum_{r}_{v}", l * components, stored * components, VECTOR_WIDTH * components)};
+                    ${vec(stored)} value = ${lanes(name, l * components, stored * components, VECTOR_WIDTH * components)};
 % if SPLIT_K == "second launch":
                     ${elements.module.store_vector(ELEMENT.sum, "value", "partial + (row * n + column)", stored, ALIGNED)}
 % else:

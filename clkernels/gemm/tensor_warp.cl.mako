@@ -13,8 +13,9 @@
  *   fragments of the next 8 or 16 of k, while the last ones are multiplied
  *
  * Fragments are loaded one ahead, over the end of a stage too: so the matrix unit never waits for
- * local memory. That, and steps that lie in one piece, took float64 from 0.6 to 1.0 of cuBLAS; with
- * the same chunks copied from the matrices in place the kernel stayed at 0.6.
+ * local memory. That, and steps that lie in one piece, took float64 from 0.6 to 1.0 of cuBLAS. Read in
+ * place, float64 has registers for one set of fragments alone, each loaded again right after its last
+ * use: a step takes about 1.2 times as long.
  *
  * Sums in float64 are those of IEEE arithmetic. For TF32 the unit cuts: with SUM_STEPS the sums are
  * taken out after so many fragments along k and added in float32. See gemm/tensor_warpgroup.cl.mako
@@ -23,8 +24,9 @@
  * Source: own; PTX ISA 9.0 for instructions and fragments; the pipeline of fragments is that of
  * CUTLASS (V. Thakkar et al., 2023). Cost: each step of a tile is read from L2 once per tile.
  *
- * The host guarantees: `gemm_tensor_pack` with LAYOUT "fragments" packed the matrices; a group for
- * each tile in dimension 0, the stack in dimension 1; a group copies each step evenly.
+ * The host guarantees: `gemm_tensor_pack` with LAYOUT "fragments" packed the matrices, or they are of
+ * float64 in rows of whole 16 bytes, aligned to these; a group for each tile in dimension 0, the stack
+ * in dimension 1; a group copies each step evenly.
  *
  * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums
  * INDEX_T     unsigned type that counts the elements of the largest array
@@ -32,6 +34,7 @@
  * EPILOGUE    `Epilogue` of the same module: C, bias, activation
  * STACKS      dimensions of the stack of products, 0 for a single product
  * LIMBS       1, or 2 for float32 in two limbs of TF32
+ * PACKED      whether the matrices are packed; else float64 is read in place
  * BLOCK_M     rows of a warp, a multiple of 16
  * BLOCK_N     columns of a warp, a multiple of 16
  * GROUPS_M    warps above each other
@@ -41,16 +44,17 @@
  * SUM_STEPS   fragments along k after which sums leave the unit; 0: at the end
  * BAND        rows of tiles that are worked on together
  * BULK        whether one item copies whole steps (compute capability 9.0); else all do
- * STORE_WIDTH    1 or 2: elements of a row that are stored at once; rows are aligned to as many
+ * STORE_WIDTH 1 or 2: elements of a row that are stored at once; rows are aligned to as many
  */
-<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, LIMBS, BLOCK_M, BLOCK_N, GROUPS_M, GROUPS_N,
-             FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK, STORE_WIDTH"/>\
+<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, LIMBS, PACKED, BLOCK_M, BLOCK_N, GROUPS_M,
+             GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK, STORE_WIDTH"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="elements" file="/gemm/elements.mako"/>\
 <%namespace name="epilogue" file="/gemm/epilogue.mako"/>\
 <%namespace name="product" file="/gemm/product.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_instructions.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
+<%namespace name="doubles" file="/gemm/tensor_doubles.mako"/>\
 <%namespace name="stores" file="/gemm/tensor_stores.mako"/>\
 ${extensions.enable(fp64=ELEMENT.double)}\
 <%
@@ -62,15 +66,18 @@ ${extensions.enable(fp64=ELEMENT.double)}\
     bytes_a, bytes_b = LIMBS * FRAGMENTS * line_a, LIMBS * FRAGMENTS * line_b
     rows, columns = BLOCK_M // 16, BLOCK_N // 8
     word, total = ("double", "double") if double else ("uint", "float")
+    step = FRAGMENTS * (16 if ELEMENT.type == "half" else 8)
+    bulk = BULK and PACKED
+    halves = 2 if PACKED else 1  # of the registers of fragments
     products = [(0, 0)] if LIMBS == 1 else [(1, 0), (0, 1), (0, 0)]
 %>\
 typedef ${INDEX_T} index_t;
 ${elements.declare(ELEMENT)}\
 ${epilogue.declare(ELEMENT, EPILOGUE)}\
-#define STEP ${FRAGMENTS * (16 if ELEMENT.type == "half" else 8)}
+#define STEP ${step}
 #define STAGE_BYTES ${bytes_a + bytes_b}
 ${tensor.declare_warp_multiply(ELEMENT.type)}\
-${copies.declare_bulk_copies() if BULK else copies.declare_async_copies()}\
+${copies.declare_bulk_copies() if bulk else copies.declare_async_copies()}\
 ${stores.declare(ELEMENT, STORE_WIDTH)}\
 % if LIMBS == 2:
 ${tensor.declare_plain_sum(A, B)}\
@@ -98,35 +105,65 @@ ${tensor.declare_plain_sum(A, B)}\
 <%def name="load(to, source, p)">\
 % for limb in range(LIMBS):
 % for i in range(rows):
-<%
-    at = f"{source} + {(limb * FRAGMENTS + p) * line_a} + (warp_m * {rows} + {i}) * {fragment} + lane * 16"
-    to_a = ", ".join(f"a{limb}[{to}][{i}][{e}]" for e in range(4))
-%>\
-        load_4(${to_a}, ${at})
+${load_a(limb, i, to, source, p)}\
 % endfor
 % for j in range(0, columns, 2):
-<%
-    at = f"{source} + {bytes_a + (limb * FRAGMENTS + p) * line_b} + (warp_n * {columns // 2} + {j // 2}) * {fragment}"
-    to_b = ", ".join(f"b{limb}[{to}][{j + e // 2}][{e % 2}]" for e in range(4))
-%>\
-        load_4(${to_b}, ${at} + lane * 16)
+${load_b(limb, j, to, source, p)}\
 % endfor
 % endfor
 </%def>\
+<%def name="load_a(limb, i, to, source, p)">\
+<%
+    block = f"(warp_m * {rows} + {i})"
+    at = f"{source} + {(limb * FRAGMENTS + p) * line_a} + {block} * {fragment} + lane * 16"
+    words = [f"a{limb}[{to}][{i}][{e}]" for e in range(4)]
+%>\
+% if PACKED:
+        load_4(${", ".join(words)}, ${at})
+% else:
+% for e in range(4):
+        ${words[e]} = ${doubles.module.number(source, not A.transposed, tile_m, step, block, p, (e % 2, e // 2))};
+% endfor
+% endif
+</%def>\
+## The fragments of columns j and j + 1.
+<%def name="load_b(limb, j, to, source, p)">\
+<%
+    block = f"(warp_n * {columns // 2} + {j // 2})"
+    at = f"{source} + {bytes_a + (limb * FRAGMENTS + p) * line_b} + {block} * {fragment} + lane * 16"
+    words = [f"b{limb}[{to}][{j + e // 2}][{e % 2}]" for e in range(4)]
+%>\
+% if PACKED:
+        load_4(${", ".join(words)}, ${at})
+% else:
+% for e in range(4):
+        ${words[e]} = ${doubles.module.number(f"{source} + {bytes_a}", B.transposed, tile_n, step, block, p, (e // 2, e % 2))};
+% endfor
+% endif
+</%def>\
 
 __kernel __attribute__((reqd_work_group_size(${items}, 1, 1)))
-void gemm_tensor(${product.arguments(EPILOGUE, STACKS)},
+void gemm_tensor(${product.arguments(EPILOGUE, STACKS)}\
+% if PACKED:
+,
     __global const uchar *restrict packed_a,
-    __global const uchar *restrict packed_b)
+    __global const uchar *restrict packed_b\
+% endif
+)
 {
     __local uchar stages[${STAGES} * STAGE_BYTES] __attribute__((aligned(128)));
     const uint memory = (uint)(ulong)stages;
     const uint item = get_local_id(0), lane = item % 32, warp = item / 32;
     const uint warp_m = warp % ${GROUPS_M}, warp_n = warp / ${GROUPS_M};
 ${tensor.tile_of_group(tile_m, tile_n, BAND)}\
+% if PACKED:
 ${tensor.enter_packed(EPILOGUE, STACKS, bytes_a, bytes_b)}\
+% else:
+    const ulong steps = (k + STEP - 1) / STEP;
+${product.enter(EPILOGUE, STACKS, "get_group_id(1)")}\
+% endif
 
-% if BULK:
+% if bulk:
     __local ulong barriers[${STAGES}];
     const uint full = (uint)(ulong)barriers;
     uint parity = 0;
@@ -137,8 +174,10 @@ ${tensor.enter_packed(EPILOGUE, STACKS, bytes_a, bytes_b)}\
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 ${copies.declare_bulk_step(bytes_a, bytes_b, 'if (item == 0) ')}\
-% else:
+% elif PACKED:
 ${copies.declare_async_step(bytes_a, bytes_b, items)}\
+% else:
+${doubles.declare_step(not A.transposed, B.transposed, tile_m, tile_n, step, items)}\
 % endif
     ${total} sum[${rows}][${columns}][4];
 ${every_sum()}\
@@ -147,19 +186,19 @@ ${every_sum()}\
     float fresh[${rows}][${columns}][4]; /* the sums of the last few products */
 % endif
 % for limb in range(LIMBS):
-    ${word} a${limb}[2][${rows}][4], b${limb}[2][${columns}][2];
+    ${word} a${limb}[${halves}][${rows}][4], b${limb}[${halves}][${columns}][2];
 % endfor
     #pragma unroll
     for (uint s = 0; s < ${STAGES - 1}; s++) {
         if (s < steps)
             copy_step(s, s)
-% if not BULK:
+% if not bulk:
         copies_commit();
 % endif
     }
     uint stage = 0, free = ${STAGES - 1};
     __local const uchar *now = stages;
-% if BULK:
+% if bulk:
     if (steps != 0)
         barrier_wait(full, 0);
 % else:
@@ -170,26 +209,27 @@ ${load(0, "now", 0)}\
     for (ulong step = 0; step < steps; step++) {
         __local const uchar *next;
 % for p in range(FRAGMENTS):
+<% then, q = ("next", 0) if p == FRAGMENTS - 1 else ("now", p + 1) %>\
 % if p == FRAGMENTS - 1:
-% if not BULK:
+% if not bulk:
         copies_wait(${STAGES - 2});
 % endif
         barrier(CLK_LOCAL_MEM_FENCE); /* all have read the stage that is filled next */
         stage = stage + 1 == ${STAGES} ? 0 : stage + 1;
-% if BULK:
+% if bulk:
         parity ^= stage == 0;
         if (step + 1 < steps)
             barrier_wait(full + 8 * stage, parity);
 % endif
         next = stages + stage * STAGE_BYTES;
-${load((p + 1) % 2, "next", 0)}\
-% else:
-${load((p + 1) % 2, "now", p + 1)}\
+% endif
+% if PACKED:
+${load((p + 1) % 2, then, q)}\
 % endif
 % if p == 0:
         if (step + ${STAGES - 1} < steps)
             copy_step(free, step + ${STAGES - 1})
-% if not BULK:
+% if not bulk:
         copies_commit();
 % endif
         free = free + 1 == ${STAGES} ? 0 : free + 1;
@@ -200,9 +240,15 @@ ${every_sum()}\
 % endif
 % for limb_a, limb_b in products:
 % for i in range(rows):
-% for j in (range(columns) if i % 2 == 0 else reversed(range(columns))):
-        multiply(${"fresh" if SUM_STEPS else "sum"}[${i}][${j}], a${limb_a}[${p % 2}][${i}], b${limb_b}[${p % 2}][${j}]);
+% for j in (range(columns) if i % 2 == 0 or not PACKED else reversed(range(columns))):
+        multiply(${"fresh" if SUM_STEPS else "sum"}[${i}][${j}], a${limb_a}[${p % halves}][${i}], b${limb_b}[${p % halves}][${j}]);
+% if not PACKED and i == rows - 1 and j % 2:
+${load_b(0, j - 1, 0, then, q)}\
+% endif
 % endfor
+% if not PACKED:
+${load_a(0, i, 0, then, q)}\
+% endif
 % endfor
 % endfor
 % if SUM_STEPS and (p + 1) % SUM_STEPS == 0:
@@ -212,7 +258,7 @@ ${every_sum()}\
 % endfor
         now = next;
     }
-% if not BULK:
+% if not bulk:
     copies_wait(0);
 % endif
 

@@ -14,6 +14,7 @@ from opencl_lab.core.plan import Launch, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
 from opencl_lab.ops.gemm import launches, split_k
 from opencl_lab.ops.gemm.blocked.model import (
+    REGISTERS,
     GroupTile,
     best_tiles,
     load_widths,
@@ -28,6 +29,9 @@ NEIGHBOURS = 32
 """Items that read neighbouring numbers of local memory together: the banks of most devices."""
 UNROLLED = 1024
 """Products per iteration of the inner loop: more overflow the instruction caches of GPUs."""
+LATE_LOADS, EARLY_REGISTERS = 24, 192
+"""Numbers of the next k tile from which on NVIDIA's compiler loads an item's share of them late, in
+float32, where a k tile of so many products is unrolled as a whole; registers of an item if not."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Blocked(launches.Product):
 
     name = "blocked"
     templates = ("gemm/blocked.cl.mako", split_k.REDUCTION)
+    version = 2
     kernel = "gemm_blocked"
     space = SearchSpace(
         (
@@ -76,24 +81,35 @@ class Blocked(launches.Product):
             Parameter("WG_M", (1, 2, 4, 8, 16, 32), "items of a group along the rows"),
             Parameter("WG_N", (1, 2, 4, 8, 16, 32), "items of a group along the columns"),
             Parameter("TILE_K", (4, 8, 16, 32, 128), "values of k in a k tile"),
+            Parameter("WG_K", (1, 2, 4), "items of a group along k"),
             Parameter("BUFFERS", (1, 2), "2: the next k tile is loaded during this one"),
             Parameter("LOCAL_PAD", (0, 1), "vectors between the lines of a tile"),
             Parameter("SWIZZLE", (1, 8), "rows of tiles in a strip that groups go down"),
             Parameter("SPLITS", (1, 2, 4, 8, 16, 64), "slices of k, summed at the end"),
         ),
         (
-            *map(positive, ("WORK_M", "WORK_N", "WG_M", "WG_N", "TILE_K", "SWIZZLE", "SPLITS")),
+            *map(
+                positive,
+                ("WORK_M", "WORK_N", "WG_M", "WG_N", "WG_K", "TILE_K", "SWIZZLE", "SPLITS"),
+            ),
             one_of("BUFFERS", (1, 2)),
             not_negative("LOCAL_PAD"),
             Constraint(
-                lambda c: c.integer("WORK_M") * c.integer("TILE_K") % c.integer("WG_N") == 0,
+                lambda c: _tile(c).rows * c.integer("TILE_K") % _tile(c).items == 0,
                 "the items must share the loads of A evenly: "
-                "WORK_M * TILE_K must be a multiple of WG_N",
+                "WORK_M * TILE_K must be a multiple of WG_N * WG_K",
             ),
             Constraint(
-                lambda c: c.integer("WORK_N") * c.integer("TILE_K") % c.integer("WG_M") == 0,
+                lambda c: _tile(c).columns * c.integer("TILE_K") % _tile(c).items == 0,
                 "the items must share the loads of B evenly: "
-                "WORK_N * TILE_K must be a multiple of WG_M",
+                "WORK_N * TILE_K must be a multiple of WG_M * WG_K",
+            ),
+            Constraint(
+                lambda c: (
+                    math.gcd(c.integer("TILE_K"), c.integer("WORK_M")) % c.integer("WG_K") == 0
+                ),
+                "items along k share the values of a k tile and the sums evenly: "
+                "TILE_K and WORK_M must be multiples of WG_K",
             ),
             Constraint(
                 lambda c: c.integer("WORK_M") * c.integer("WORK_N") <= 256,
@@ -130,7 +146,7 @@ class Blocked(launches.Product):
         _, splits = best_tiles(problem, device)[0]
         cpu = device.kind == "cpu"
         least = {} if cpu else {"WORK_M": 2, "WORK_N": 2, "WG_M": 4, "WG_N": 4, "TILE_K": 8}
-        most = {"BUFFERS": 1, "SWIZZLE": 1} if cpu else {"WORK_N": 16, "TILE_K": 32}
+        most = {"WG_K": 1, "BUFFERS": 1, "SWIZZLE": 1} if cpu else {"WORK_N": 16, "TILE_K": 32}
 
         def values(item: Parameter) -> tuple[Value, ...]:
             if item.name == "SPLITS":
@@ -166,7 +182,7 @@ class Blocked(launches.Product):
             template=self.templates[0],
             kernel=self.kernel,
             params={
-                **_params(problem, config, device),
+                **_params(problem, config, groups, device),
                 "SPLIT_K": split_k.way(splits, in_launch),
                 "PTX": in_launch and device.capabilities.inline_ptx,
             },
@@ -193,10 +209,13 @@ def _gap(problem: GemmProblem, config: Config, device: Device) -> int:
 def _local_bytes(problem: GemmProblem, config: Config, device: Device) -> int:
     gap = _gap(problem, config, device)
     itemsize = problem.sum_type.itemsize
-    return _tile(config).local_bytes(config.integer("BUFFERS"), gap, itemsize)
+    tile, vector = _tile(config), math.gcd(vector_width(problem, device), config.integer("WORK_N"))
+    # Items with the same sums exchange at least one vector each.
+    exchanged = tile.WG_K * tile.items * vector * itemsize if tile.WG_K > 1 else 0
+    return max(tile.local_bytes(config.integer("BUFFERS"), gap, itemsize), exchanged)
 
 
-def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
+def _params(problem: GemmProblem, config: Config, groups: int, device: Device) -> dict[str, Any]:
     """Return the parameters of the template, without those of splitting k."""
     tile, vector = _tile(config), vector_width(problem, device)
     gap = _gap(problem, config, device)
@@ -207,7 +226,7 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     rows = 1 if device.kind == "cpu" else math.gcd(vector, tile.WORK_M)
     lanes_n = math.gcd(8, tile.WG_N)
     of_a, of_b = load_widths(tile, problem, device)
-    shared, trip = launches.params(problem), _unrolled(tile, problem, device)
+    shared, trip = launches.params(problem), _unrolled(tile, groups, problem, device)
     registers = registers_of(tile, problem, device) + trip * registers_of_line(tile, problem)
     return {
         **{name: shared[name] for name in ("ELEMENT", "INDEX_T", "EPILOGUE", "STACKS")},
@@ -220,6 +239,7 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
             "b", "n", "first_column", tile.columns, tile.TILE_K, tile.items,
             along=not problem.trans_b, conjugated=problem.conj_b, width=of_b, line=line_b,
         ),
+        "LOCAL": _local_bytes(problem, config, device) // problem.sum_type.itemsize,
         "BUFFERS": config["BUFFERS"],
         "SWIZZLE": config["SWIZZLE"],
         "VECTOR_WIDTH": columns,
@@ -234,16 +254,22 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     }  # fmt: skip
 
 
-def _unrolled(tile: GroupTile, problem: GemmProblem, device: Device) -> int:
+def _unrolled(tile: GroupTile, groups: int, problem: GemmProblem, device: Device) -> int:
     """Return the values of p in a trip of the inner loop.
 
-    Compilers that know a k tile as a whole may read all of it into registers first: AMD's do.
+    Compilers that know a k tile as a whole may read all of it into registers first: AMD's do. Or
+    they load the next one late; then less is unrolled where all groups run at once even so.
     """
     if device.kind == "cpu":
         return 1
+    own = tile.TILE_K // tile.WG_K
     products = tile.WORK_M * tile.WORK_N * (4 if problem.is_complex else 1)
     trip, registers = UNROLLED // products, device.capabilities.item_registers
+    late = problem.sum_type.itemsize == 4 and tile.prefetched >= LATE_LOADS
+    if device.capabilities.inline_ptx and products * own == UNROLLED and late:
+        at_once = device.compute_units * (REGISTERS // (tile.items * EARLY_REGISTERS))
+        trip = own // 2 if groups <= at_once else trip
     if registers:
         left = registers - registers_of(tile, problem, device)
-        trip = min(trip, tile.TILE_K // 2, left // registers_of_line(tile, problem))
-    return math.gcd(tile.TILE_K, largest_power(trip))
+        trip = min(trip, own // 2, left // registers_of_line(tile, problem))
+    return math.gcd(own, largest_power(trip))

@@ -24,7 +24,7 @@ from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.gemm import launches, split_k
 from opencl_lab.ops.gemm.problem import FLOAT32, GemmProblem
 from opencl_lab.ops.gemm.tensor.space import (
-    ALIGNED_HALVES,
+    CHUNK,
     SPACE,
     built_in,
     is_packed,
@@ -108,7 +108,10 @@ class Tensor(launches.Product):
         return problem_space(problem, device)
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan a launch that multiplies, a group per tile; where needed, after one that packs."""
+        """Plan a launch that multiplies, a group per tile; where needed, after one that packs.
+
+        Warpgroups read float16 in place, and warps float64, if rows are whole 16 bytes.
+        """
         units = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
         if config["UNITS"] == "warpgroup" and not units:
             raise InvalidConfig(
@@ -117,11 +120,10 @@ class Tensor(launches.Product):
             )
         if problem.dtype.itemsize == 8 and config["SUM_STEPS"]:
             raise InvalidConfig("sums of float64 are exact where they are; SUM_STEPS must be 0")
-        if not is_packed(config) and not reads_in_place(problem, device):
-            raise InvalidConfig(
-                "matrix units read matrices in place only if they are of float16 with rows "
-                "of whole 16 bytes; PACK=1 packs them"
-            )
+        readers = "warp" if problem.dtype.itemsize == 8 else "warpgroup"
+        in_place = config["UNITS"] == readers and reads_in_place(problem, device)
+        if not in_place:
+            config = config.replace(PACK=1)
         if launches.is_empty(problem):
             return Plan(launches.buffers(problem), ())
         _, splits = _slices(problem, config)
@@ -179,7 +181,7 @@ def _halves(problem: GemmProblem, config: Config, device: Device) -> _Packing:
     params = {
         **{name: launches.params(problem)[name] for name in "AB"},
         **{
-            f"ALIGNED_{name}": aligned and length % ALIGNED_HALVES == 0
+            f"ALIGNED_{name}": aligned and 2 * length % CHUNK == 0
             for name, length in zip("AB", row_lengths(problem), strict=True)
         },
     }
@@ -236,10 +238,11 @@ def _params(problem: GemmProblem, config: Config, device: Device, splits: int) -
     params |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND")}
     params["LIMBS"] = limbs_of(problem)
     groups = config["UNITS"] == "warpgroup"
+    params["PACKED"] = is_packed(config)
     params["STORE_WIDTH"] = _store_width(problem, device, 8 if groups else 2)
     if groups:
         way = split_k.way(splits, last_group=True)
-        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": is_packed(config), "SPLIT_K": way}
+        return {**params, "GROUPS": config["GROUPS_M"], "SPLIT_K": way}
     params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
     bulk = device.capabilities.warpgroup_matrix_units  # of the same devices
     return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}

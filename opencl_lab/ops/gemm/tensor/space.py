@@ -18,8 +18,8 @@ INSTRUCTIONS = 4
 """Instructions along k for a k tile of warpgroups, whose rows in local memory have 128 bytes."""
 STAGE_BARRIERS = 16
 """Bytes of the barriers of a stage."""
-ALIGNED_HALVES, LINE_HALVES = 8, 64
-"""Elements of float16 in 16 bytes, and in a cache line."""
+CHUNK, LINE_HALVES = 16, 64
+"""Bytes that are copied at once from matrices in place; elements of float16 in a cache line."""
 WARPGROUP_TILES = {
     ((128, 128), 2): 1.0,
     ((64, 192), 3): 1.01,
@@ -36,6 +36,10 @@ measured in float16 and TF32."""
 PACK_START, PACK_ROW = 440_000, 2.7
 """Time to pack: once, and per row of a k tile. The unit is the time of one sum of a tile for a k
 tile; fitted on an H200."""
+DOUBLE_SUM = 2.7
+"""How many of these units a sum in float64 takes."""
+UNPACKED_DOUBLES = 1.18
+"""How much longer a k tile of float64 takes that is not packed."""
 REDUCE_START, REDUCE_SUM = 130_000, 2.5
 """Time to add up slices of k: once, and per sum of a tile and slice; in the same unit."""
 LEAST_STEPS, MOST_SPLITS = 4, 128
@@ -53,15 +57,15 @@ def row_lengths(problem: GemmProblem) -> tuple[int, int]:
 
 
 def reads_in_place(problem: GemmProblem, device: Device) -> bool:
-    """Return whether warpgroups can read both matrices in place, without packing.
+    """Return whether both matrices can be read in place, without packing.
 
-    They read half precision along or across rows, 16 bytes at a time.
+    Warpgroups read half precision along or across rows, 16 bytes at a time, and warps float64.
     """
+    size = problem.dtype.itemsize
     return (
-        problem.dtype.itemsize == 2
-        and device.capabilities.warpgroup_matrix_units
+        (size == 8 or (size == 2 and device.capabilities.warpgroup_matrix_units))
         and device.aligns_vectors
-        and all(length % ALIGNED_HALVES == 0 for length in row_lengths(problem))
+        and all(length * size % CHUNK == 0 for length in row_lengths(problem))
     )
 
 
@@ -74,8 +78,8 @@ def items(config: Config) -> int:
 
 
 def is_packed(config: Config) -> bool:
-    """Return whether both matrices are packed first; warps always need that."""
-    return config["UNITS"] == "warp" or bool(config["PACK"])
+    """Return whether both matrices are packed first."""
+    return bool(config["PACK"])
 
 
 def tile(config: Config) -> tuple[int, int]:
@@ -146,7 +150,9 @@ SPACE = SearchSpace(
         Parameter(
             "SPLITS", (1, 2, 4, 8, 16, 32), "slices of k, summed by the last group of a tile"
         ),
-        Parameter("PACK", (1, 0), "1: matrices are packed first; 0: warpgroups read them in place"),
+        Parameter(
+            "PACK", (1, 0), "1: matrices are packed first; 0: not if they can be read in place"
+        ),
     ),
     (
         one_of("UNITS", ("warpgroup", "warp")),
@@ -200,6 +206,14 @@ SPACE = SearchSpace(
             lambda c: c["UNITS"] == "warpgroup" or _is_even(c),
             "the items must share the copies of a k tile evenly",
         ),
+        Constraint(
+            lambda c: (
+                c["UNITS"] == "warpgroup"
+                or is_packed(c)
+                or all(2 * items(c) % extent == 0 for extent in tile(c))
+            ),
+            "items of warps that read matrices in place must copy whole lines of a tile",
+        ),
         Constraint(lambda c: items(c) <= 1024, "a group has at most 1024 items"),
     ),
 )
@@ -229,8 +243,11 @@ def _candidates(problem: GemmProblem, device: Device) -> Iterator[tuple[Config, 
     split = problem.precision == "3xtf32"
     if problem.dtype.itemsize == 8:
         yield _config("warp", (64, 32), (2, 2), INSTRUCTIONS=2), 1.0
-        yield _config("warp", (32, 32), (2, 2), INSTRUCTIONS=2, STAGES=3), 1.06
-        yield _config("warp", (32, 32), (2, 2), INSTRUCTIONS=2, STAGES=2), 1.3
+        for stages, cost in ((3, 1.06), (2, 1.3)):
+            small = _config("warp", (32, 32), (2, 2), INSTRUCTIONS=2, STAGES=stages)
+            yield small, cost
+            if reads_in_place(problem, device):
+                yield small.replace(PACK=0), cost * UNPACKED_DOUBLES
     elif not device.capabilities.warpgroup_matrix_units:
         sums = {"SUM_STEPS": 2} if split else {}
         for stages in (4, 3, 2):
@@ -280,7 +297,8 @@ def _time(problem: GemmProblem, config: Config, cost: float, splits: int, device
         time += REDUCE_START + REDUCE_SUM * tile_m * tile_n * splits
     if is_packed(config):
         rows = problem.m * stored(problem)[0] + problem.n * stored(problem)[1]
-        time += PACK_START + PACK_ROW * rows * steps
+        unit = DOUBLE_SUM if problem.dtype.itemsize == 8 else 1.0
+        time += (PACK_START + PACK_ROW * rows * steps) / unit
     return time
 
 
