@@ -76,9 +76,9 @@ static inline void ${name}(ukey_t *own, ${f"{value_t} *moved, " if value_t else 
         const uint before = scan_group(total, sums);
         if (*alike != shift + 1) {
             place_keys(own, places, valid, shift, before, (__local uint *)room, items);
-            ${exchange("ukey_t", "exchanged", "own")}\
+            ${exchange("ukey_t", "exchange", "own")}\
 % if value_t:
-            ${exchange(value_t, "exchanged_values", "moved")}\
+            ${exchange(value_t, "exchanged", "moved")}\
 % endif
         } else
             barrier(CLK_LOCAL_MEM_FENCE); /* others may still read */
