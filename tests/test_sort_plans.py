@@ -60,6 +60,9 @@ def test_built_in_configurations_fit(dtype, options, n):
         assert n > 33 or [launch.kernel for launch in plan.launches] == ["sort_tiles"]
         if local == 2:
             continue
+        if SORT.algorithm("sample-sort").supports(problem, device) is None:
+            assert n <= 10_000
+            plan_of("sample-sort", problem, device)
         plan = plan_of("radix", problem, device)
         names = [launch.kernel for launch in plan.launches]
         assert n > 33 or names == ["sort_rows"]

@@ -110,11 +110,15 @@ class SampleSort(Algorithm[SortProblem]):
         """
         limits = device.capabilities
         wg_size = min(GROUP, limits.max_work_group // WARP * WARP or WARP)
-        found = Config(
-            WG_SIZE=wg_size, ITEM_KEYS=SAMPLE_ITEMS, TILE_ITEMS=SAMPLE_ITEMS, BUCKET_ITEMS=3,
-            SPACING=SPACING, DIGIT_BITS=min(8, wg_size.bit_length() - 1),
-        )  # fmt: skip
         room = max(limits.local_memory, limits.declared_memory)
+        while True:
+            found = Config(
+                WG_SIZE=wg_size, ITEM_KEYS=SAMPLE_ITEMS, TILE_ITEMS=SAMPLE_ITEMS, BUCKET_ITEMS=3,
+                SPACING=SPACING, DIGIT_BITS=min(8, wg_size.bit_length() - 1),
+            )  # fmt: skip
+            if wg_size == WARP or _local_bytes(problem, found, device) <= room:
+                break
+            wg_size = max(wg_size // 2 // WARP, 1) * WARP
         for items, tile in LOADS:
             config = found.replace(ITEM_KEYS=items, TILE_ITEMS=tile)
             if _local_bytes(problem, config, device) > room:
