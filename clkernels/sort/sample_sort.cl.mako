@@ -16,7 +16,7 @@
  * bucket has more than (samples of a bucket + tiles) * SPACING keys, whatever the keys are.
  *
  * Source: H. Shi, J. Schaeffer, "Parallel sorting by regular sampling", 1992; on GPUs F. Dehne, H. Zaboli,
- * "Deterministic sample sort for GPUs", 2010, whose buckets have no such bound by tiles.
+ * "Deterministic sample sort for GPUs", 2010.
  *
  * The host guarantees: 0 < n; `tile` is at most WG_SIZE * ITEM_KEYS; a row has at most WG_SIZE tiles and
  * WG_SIZE * SAMPLE_ITEMS samples; the bound above is at most WG_SIZE * ITEM_KEYS; there is a group
