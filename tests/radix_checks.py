@@ -9,6 +9,7 @@ from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.ops.sort.merge_path import MergePath
 from opencl_lab.ops.sort.radix_cpu import RadixCpu
 from opencl_lab.ops.sort.radix_gpu import RadixGpu
+from opencl_lab.ops.sort.sample_sort import SampleSort
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -20,7 +21,19 @@ class MergePathAnywhere(MergePath):
         return None
 
 
-SORTS = {"radix-cpu": RadixCpu(), "radix-gpu": RadixGpu(), "merge": MergePathAnywhere()}
+class SampleSortAnywhere(SampleSort):
+    """By samples, also on CPUs, likewise."""
+
+    def supports(self, problem, device):
+        return None
+
+
+SORTS = {
+    "radix-cpu": RadixCpu(),
+    "radix-gpu": RadixGpu(),
+    "merge": MergePathAnywhere(),
+    "by-samples": SampleSortAnywhere(),
+}
 """Sorts for CPUs and for GPUs: CPUs run all of them."""
 TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6}
 # Small tiles: many of them, of which the last is not full, and passes of both parities.
@@ -31,6 +44,11 @@ FORMS = {
     "onesweep": ("radix-gpu", {"FORM": "onesweep", **TILES}),
     "impatient": ("radix-gpu", {"FORM": "onesweep", **TILES, "MAX_POLLS": 0}),
     "merge": ("merge", {"WG_SIZE": 32, "ITEM_KEYS": 5}),
+    "samples": (
+        "by-samples",
+        {"WG_SIZE": 64, "ITEM_KEYS": 32, "TILE_ITEMS": 16, "BUCKET_ITEMS": 4, "SPACING": 86}
+        | {"DIGIT_BITS": 6},
+    ),
 }
 N = 20_011  # cut by units, many tiles of groups; no multiple of anything
 GPU = Device(

@@ -10,6 +10,7 @@ from fft_checks import FFT, GROUPS, check
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.plan import check_plan
+from opencl_lab.ops.fft.axes import AxesProblem
 from opencl_lab.ops.fft.passes.splits import GroupLimits
 from opencl_lab.ops.fft.problem import DftProblem
 
@@ -74,6 +75,38 @@ def test_no_launch_is_shared_where_groups_may_wait_in_vain(lacking):
     unable = replace(GPU, capabilities=replace(GPU.capabilities, **{lacking: False}))
     assert len(planned(DftProblem(2**16), device=unable)) == 2
     assert len(planned(DftProblem(2**16), {"FUSED": "always"}, unable)) == 2
+
+
+def planes(*shape, kind="c2c", device=GPU):
+    """Return the one plan of transforms along the last two axes, or None."""
+    axes = (len(shape) - 1, len(shape) - 2)
+    dtype = np.dtype(np.complex64)
+    problem = AxesProblem.of(kind, shape, dtype, axes, (None, None), None, False)
+    return problem.in_one_launch(device)
+
+
+@pytest.mark.parametrize("shape", [(1000, 1000), (500, 2000), (4, 256, 256), (640, 480)])
+def test_rows_and_columns_of_few_data_share_a_launch(shape):
+    plan = planes(*shape)
+    check_plan(plan, GPU)
+    assert lengths(plan.launches) == [shape[:-3:-1]]
+    (launch,) = plan.launches
+    rows, columns = launch.params["STEPS"]
+    assert rows.group.work_group == columns.group.work_group == launch.local_size[0]
+    assert rows.tiles.groups * rows.group.transforms >= shape[-2]
+    assert columns.tiles.groups * columns.group.transforms >= shape[-1]
+    parts = int(launch.arguments["parts"])
+    assert parts == np.prod(shape[:-2])
+    tasks = launch.global_size[0] // launch.local_size[0]
+    assert tasks == parts * (rows.tiles.groups + columns.tiles.groups)
+
+
+def test_planes_that_share_no_launch():
+    """Much data, lengths that are convolved, real rows, and groups that may wait in vain."""
+    assert planes(2000, 2000) is planes(1000, 1009) is planes(1009, 1000) is None
+    assert planes(500, 500, kind="r2c") is None
+    blind = replace(GPU, capabilities=replace(GPU.capabilities, visible_writes=False))
+    assert planes(500, 500, device=blind) is None
 
 
 # --------------------------------------------------------------- sections

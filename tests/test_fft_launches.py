@@ -13,6 +13,7 @@ from fft_checks import FFT, GROUPS, bound, check, relative
 
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.ops.fft.axes import AxesProblem
 from opencl_lab.ops.fft.passes import fusion
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.runtime.executable import Executable
@@ -152,6 +153,28 @@ def test_few_rows_and_strips_of_columns_in_one_launch(problem, patience, monkeyp
     """Without patience, each group of the second step does all of the first step of its part."""
     limit = {"LOCAL_LIMIT": 32} if problem.inner > 1 else {}
     check_groups(joined_groups(problem, 2, monkeypatch, patience=patience, **limit), problem)
+
+
+@pytest.mark.parametrize("patience", [None, 0])
+def test_rows_and_columns_of_planes_in_one_launch(patience, rng):
+    """Groups of three or four columns, and twice: the counters are zero for the next launch."""
+    device = select_device()
+    if not device.capabilities.visible_writes:
+        pytest.skip("groups do not see what others write")
+    able = replace(device.capabilities, forward_progress=True)
+    made = replace(device, kind="gpu", compute_units=8, capabilities=able)
+    for shape in ((64, 48), (3, 48, 64)):
+        axes, dtype = (len(shape) - 1, len(shape) - 2), np.dtype(np.complex64)
+        problem = AxesProblem.of("c2c", shape, dtype, axes, (None, None), None, False)
+        plan = problem.in_one_launch(made)
+        if patience is not None:
+            plan.launches[0].params["MAX_POLLS"] = patience
+        executable = Executable(plan, session_of(device.queue()))
+        for _ in range(2):
+            signal = rng.random(plan.by_name["signal"].shape).astype(dtype)
+            found = execute(executable, {"signal": signal}, device.queue()).outputs["spectrum"]
+            right = np.fft.fft2(signal.reshape(shape))
+            assert relative(found.reshape(shape), right) <= 2 * bound(64 * 48)
 
 
 def test_columns_longer_than_the_cache():

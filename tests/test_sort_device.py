@@ -183,7 +183,7 @@ def test_masked_arrays_are_refused(name, rng):
 def test_configurations_that_cannot_run(config, message, queue):
     with pytest.raises(ol.InvalidConfig, match=message):
         ol.sort([2, 1], algorithm="odd-even-merge", config=config, queue=queue)
-    names = "auto, radix, merge-path, odd-even-merge"
+    names = "auto, radix, merge-path, sample-sort, odd-even-merge"
     with pytest.raises(ol.InvalidConfig, match=f"no algorithm 'bogo'; it has: {names}"):
         ol.sort([2, 1], algorithm="bogo", queue=queue)
 

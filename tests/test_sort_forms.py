@@ -82,6 +82,9 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
         ("float16", "merge", MERGED, False),
         ("uint64", "merge", MERGED, True),
         ("M8[s]", "merge", MERGED, False),
+        ("float32", "samples", N, True),
+        ("float16", "samples", MERGED, False),
+        ("uint64", "samples", N, True),
         ("M8[s]", "cpu", N, False),
         ("M8[s]", "scan", N, True),
     ],
@@ -136,6 +139,8 @@ def test_keys_that_are_ordered_already(dtype, form, rng, queue):
         ("onesweep", "int32", 2, (200,)),
         ("merge", "float32", 8, (2, MERGED)),
         ("merge", "int8", 2, (2, MERGED)),
+        ("samples", "int32", 8, (2, MERGED)),
+        ("samples", "uint8", 16, (700,)),
     ],
 )
 def test_values_travel(form, dtype, value_bytes, shape, rng, queue):

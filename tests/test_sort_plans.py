@@ -23,6 +23,8 @@ CPU = replace(
     GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True, fp64=True)
 )
 
+TALL = Capabilities(max_work_group=512, local_memory=48 << 10, inline_ptx=True)
+
 
 def plan_of(name, problem, device, **values):
     """Return a plan that was checked against the limits of the device."""
@@ -58,6 +60,9 @@ def test_built_in_configurations_fit(dtype, options, n):
         assert n > 33 or [launch.kernel for launch in plan.launches] == ["sort_tiles"]
         if local == 2:
             continue
+        if SORT.algorithm("sample-sort").supports(problem, device) is None:
+            assert n <= 10_000
+            plan_of("sample-sort", problem, device)
         plan = plan_of("radix", problem, device)
         names = [launch.kernel for launch in plan.launches]
         assert n > 33 or names == ["sort_rows"]
@@ -86,6 +91,34 @@ def test_many_keys_of_eight_bytes():
     assert all(launch.local_memory > 48 << 10 for launch in plan.launches)
     assert kernels(SortProblem(n, INT32), device) == digits[:5]
     assert kernels(SortProblem(n, np.dtype(np.int64), bits=(0, 40)), device) == digits[:6]
+
+
+def test_two_launches_by_samples():
+    """No bucket has more keys than its group holds, and each tile an item that looks for it."""
+    for group, n in ((512, 1 << 17), (512, 100_003), (512, 4097), (256, 30_000), (64, 2_000)):
+        limits = Capabilities(max_work_group=group, local_memory=48 << 10, inline_ptx=True)
+        device = replace(GPU, max_work_items=(group,) * 3, capabilities=limits)
+        for problem in (SortProblem(n, INT32), SortProblem(n, INT32, 3, indices=True)):
+            launches = plan_of("sample-sort", problem, device).launches
+            assert [launch.kernel for launch in launches] == ["sort_tiles", "sort_buckets"]
+            sizes = launches[1].arguments
+            tile, spacing, taken = (
+                int(sizes[name]) for name in ("tile", "spacing", "bucket_samples")
+            )
+            params, tiles = launches[1].params, -(-n // tile)
+            room = params["WG_SIZE"] * params["ITEM_KEYS"]
+            assert max(tile, (taken + tiles) * spacing) <= room and tiles <= params["WG_SIZE"]
+            samples = sum(-(-min(tile, n - at) // spacing) for at in range(0, n, tile))
+            assert samples <= params["WG_SIZE"] * params["SAMPLE_ITEMS"]
+            groups = launches[1].global_size[0] // params["WG_SIZE"]
+            assert groups == -(-samples // taken) * problem.rows
+    assert SORT.choose(SortProblem(1 << 17, INT32), replace(GPU, capabilities=TALL)).name == (
+        "sample-sort"
+    )
+    with pytest.raises(InvalidConfig, match="rows that a few groups hold"):
+        SORT.choose(SortProblem(1 << 20, INT32), device, "sample-sort")
+    with pytest.raises(InvalidConfig, match="a bucket might not fit a group"):
+        plan_of("sample-sort", SortProblem(n, INT32), device, SPACING=500)
 
 
 @pytest.mark.parametrize(

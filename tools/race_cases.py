@@ -211,6 +211,10 @@ TILES = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
 SCAN, ONESWEEP = {"FORM": "scan", **TILES}, {"FORM": "onesweep", **TILES}
 FEW_BITS = {"DIGIT_BITS": 5, "CAPACITY": 64}
 MERGE_GPU = {"WG_SIZE": 32, "ITEM_KEYS": 3}
+BUCKETS = {
+    "WG_SIZE": 32, "ITEM_KEYS": 8, "TILE_ITEMS": 4, "BUCKET_ITEMS": 1, "SPACING": 16,
+    "DIGIT_BITS": 4,
+}  # fmt: skip
 ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8}
 BLOCKED = {
     "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "WG_K": 1, "BUFFERS": 2,
@@ -226,7 +230,7 @@ CONV2D_FFT = {"BLOCK": 16, "PAIRS": 2, "WG_SIZE": 32}
 RADIX, RADIX_CPU = "sort radix gpu", "sort radix cpu"
 MERGE, OWN_MERGE = "sort merge-path gpu", "opencl_lab.ops.sort.merge_runs.MergePathRuns"
 GPU_RUNS = "opencl_lab.ops.sort.merge_runs_gpu.MergeRunsGpu"
-NETWORK = "sort odd-even-merge gpu"
+NETWORK, SAMPLES = "sort odd-even-merge gpu", "sort sample-sort gpu"
 TOPK, UNIQUE = "opencl_lab.ops.select.topk.SELECTION", "opencl_lab.ops.select.by_sort.HEADS"
 FFT, FFT_CPU = "dft fft gpu", "dft fft cpu"
 PRODUCT, THIN, TILED = "gemm blocked gpu", "gemm gemv gpu", "gemm tiled gpu"
@@ -270,6 +274,9 @@ CASES: dict[str, Race] = {
     "merge-runs-pairs": Race(
         OWN_MERGE, {"STRETCH": 32}, _merged([33, 100, 64, 7, 1], "int16", values=True)
     ),
+    "samples": Race(SAMPLES, BUCKETS, sorting(301), True),
+    "samples-indices": Race(SAMPLES, BUCKETS, sorting(301, "int16", 2, indices=True)),
+    "samples-one-tile": Race(SAMPLES, BUCKETS, sorting(61, rows=4, value_bytes=2)),
     "odd-even": Race(NETWORK, ODD_EVEN, sorting(500), True),
     "odd-even-short-runs": Race(
         NETWORK, {**ODD_EVEN, "WG_SIZE": 4}, sorting(300, indices=True)

@@ -9,6 +9,7 @@
 ##
 ##   unrolled(unroll)                                before a loop
 ##   each(j, count, unroll)                          the head of a loop over the array
+##   first(j, some, count, unroll)                   the same, over its first `some` values at most
 ##   write(space, places, values, count, unroll)     values of an item to places of its own
 ##   read(values, space, number, count, unroll)      value j from place `number`(j)
 ##   exchange(..)                                    both, with what they wait for
@@ -24,6 +25,15 @@
 <%def name="each(j, count, unroll)">\
 ${unrolled(unroll)}\
 for (uint ${j} = 0; ${j} < ${count}; ++${j})\
+</%def>\
+## some  how many of `count`, the same for all items of a group: there may be barriers in the loop
+<%def name="first(j, some, count, unroll)">\
+% if unroll:
+${each(j, count, unroll)}
+    if (${j} < ${some})\
+% else:
+for (uint ${j} = 0; ${j} < ${some}; ++${j})\
+% endif
 </%def>\
 <%def name="write(space, places, values, count, unroll)">\
 ${each("j", count, unroll)}

@@ -1,5 +1,5 @@
 ## A tile of keys in the registers of a group's items, and one digit of it: counts and places. Shared by
-## radix_gpu.cl.mako and radix_gpu_rows.cl.mako.
+## radix_gpu.cl.mako, radix_gpu_rows.cl.mako and sample_sort.cl.mako.
 ##
 ##     count_keys(..)   how many keys of the tile have each value of the digit: item d knows that of d
 ##     place_keys(..)   where each key goes in the tile, with its group's equal digits in order
@@ -14,11 +14,19 @@
 ## after the other, with the same `space`; ukey_t and `code` are those of keys.mako.
 ##
 ## WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX   see radix_gpu.cl.mako
+## SOME   whether tiles differ in size: all functions take `items`, how many keys an item has of this one
 <%namespace name="warps" file="/common/warps.mako"/>\
 <%namespace name="scan" file="/common/scan.mako"/>\
 <%namespace name="rank" file="/common/rank.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
-<%def name="declare(WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX)">\
+<%def name="declare(WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX, SOME=False)">\
+<%
+    keys_of_item = "items" if SOME else "ITEM_KEYS"
+    taken, given = (", const uint items", ", items") if SOME else ("", "")
+
+    def each_key():
+        return registers.first("j", "items", "ITEM_KEYS", PTX) if SOME else registers.each("j", "ITEM_KEYS", PTX)
+%>\
 #define WG_SIZE ${WG_SIZE}
 #define ITEM_KEYS ${ITEM_KEYS}
 #define TILE (WG_SIZE * ITEM_KEYS)
@@ -31,9 +39,9 @@ ${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
 
 ${rank.declare(DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
 
-static inline uint number_of(const uint j)
+static inline uint number_of(const uint j${taken})
 {
-    return warp() * (WARP * ITEM_KEYS) + j * WARP + lane();
+    return warp() * (WARP * ${keys_of_item}) + j * WARP + lane();
 }
 
 static inline uint digit_of(const ukey_t key, const uint shift)
@@ -46,15 +54,15 @@ static inline uint digit_of(const ukey_t key, const uint shift)
 
 /* Count the digits of all keys, warp by warp, in `space`, which has RANK_WORDS. Returns, for items
    below RADIX, how many keys have the item's digit. */
-static inline uint count_keys(const ukey_t *keys, const uint valid, const uint shift, __local uint *space)
+static inline uint count_keys(const ukey_t *keys, const uint valid, const uint shift, __local uint *space${taken})
 {
     const uint item = (uint)get_local_id(0);
     volatile __local uint *counts = space + warp() * RADIX;
     for (uint i = item; i < RANK_WORDS; i += WG_SIZE)
         space[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-${registers.each("j", "ITEM_KEYS", PTX)}
-        atomic_inc(&counts[number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1]);
+${each_key()}
+        atomic_inc(&counts[number_of(j${given}) < valid ? digit_of(keys[j], shift) : RADIX - 1]);
     barrier(CLK_LOCAL_MEM_FENCE);
     uint total = 0;
     if (item < RADIX)
@@ -66,7 +74,7 @@ ${registers.each("j", "ITEM_KEYS", PTX)}
 /* Find the places of counted keys. `before` is, for items below RADIX, the number of keys with lower
    digits. */
 static inline void place_keys(const ukey_t *keys, uint *places, const uint valid, const uint shift,
-                              const uint before, __local uint *space)
+                              const uint before, __local uint *space${taken})
 {
     const uint item = (uint)get_local_id(0);
     __local uint *starts = space + warp() * RADIX, *masks = starts + ${"0" if PTX else "WARPS * RADIX"};
@@ -79,8 +87,8 @@ static inline void place_keys(const ukey_t *keys, uint *places, const uint valid
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-${registers.each("j", "ITEM_KEYS", PTX)}
-        places[j] = rank_in_warp(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
+${each_key()}
+        places[j] = rank_in_warp(number_of(j${given}) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
     barrier(CLK_LOCAL_MEM_FENCE); /* the room is that of the exchange, too */
 }
 </%def>\

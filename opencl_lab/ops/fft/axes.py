@@ -1,15 +1,17 @@
-"""Transforms along several axes as one plan, for a device with one compute unit.
+"""Transforms along several axes as one plan, where a launch costs more than a small image.
 
-There a launch costs more than the transform of a small image, and all axes share one. Other devices
-have a plan for each axis, with the configuration that was tuned for it.
+On a device with one compute unit all axes share a launch, and on GPUs whose groups wait for others,
+rows and columns of few data do. Else there is a plan for each axis, with the configuration that was
+tuned for it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,9 @@ from opencl_lab.ops.estimates import Estimates
 from opencl_lab.ops.fft.estimates import FURTHER_LAUNCH_US
 from opencl_lab.ops.fft.fast import FFT
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
+from opencl_lab.ops.fft.passes.forms import planner_of
+from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
+from opencl_lab.ops.fft.passes.planner import How
 from opencl_lab.ops.fft.problem import DftProblem, complex_dtype, scale_of
 from opencl_lab.ops.fft.solver import DFT_SOLVER
 from opencl_lab.ops.fft.transform import complex_type, finish, real_type
@@ -89,6 +94,27 @@ class AxesProblem:
             source = target
         return builder.finish()
 
+    def in_one_launch(self, device: Device) -> Plan | None:
+        """Plan one launch for planes, along rows and then columns; None if there is no such."""
+        if len(self.turns) > 2 or self.turns[0].inner > 1 or self.turns[1].kind != "c2c":
+            return None
+        rows, columns = self.turns
+        n, (batch, m) = rows.n, (columns.batch, columns.n)
+        if rows.kind != "c2c" or columns.inner != n:
+            return None
+        builder = PlanBuilder(rows.dtype)
+        builder.add("signal", "in", *rows.signal)
+        builder.add("spectrum", "out", *columns.spectrum)
+        middle = builder.scratch("middle", rows.count * n)
+        strides = Strides(m * n, 1, n)
+        layouts = (
+            BatchedLayout(n, batch, m, "signal", middle, strides, strides),
+            BatchedLayout.columns(m, batch, n, middle, "spectrum"),
+        )
+        how = [How(turn.inverse, turn.scale) for turn in self.turns]
+        planner = planner_of(FFT.default_config(rows, device), device)
+        return builder.finish() if planner.planes(builder, *layouts, how) else None
+
 
 class AxesEstimates(Estimates[AxesProblem]):
     """Times of transforms along several axes, with a launch for each axis on all threads."""
@@ -103,18 +129,21 @@ class AxesEstimates(Estimates[AxesProblem]):
         return launches + sum(DFT_SOLVER.parallel_us(turn, units) for turn in problem.turns)
 
 
-def _can_transform(problem: AxesProblem, device: Device) -> bool:
-    """Return whether a device has one compute unit, and its transforms are right."""
+def _plan_maker(problem: AxesProblem, device: Device) -> Callable[[], Plan] | None:
+    """Return what plans all axes at once, or None; the device's transforms are right."""
     with suppress(InvalidConfig, LaunchError):
         DFT_SOLVER.choose(problem.turns[0], device, FFT.name, internal=True)
-        return device.compute_units == 1
-    return False
+        if device.compute_units == 1:
+            return partial(problem.plan, device)
+        plan = problem.in_one_launch(device)
+        return None if plan is None else lambda: plan
+    return None
 
 
 def _side(problem: AxesProblem, device: Device) -> Device:
     """Return where a call on host arrays is faster: a device, or its serial side."""
     serial = device.serial_side
-    if serial is None or not _can_transform(problem, serial):
+    if serial is None or _plan_maker(problem, serial) is None:
         return device
     units = device.compute_units
     return serial if AxesEstimates().is_faster_alone(problem, units, AUTO) else device
@@ -142,13 +171,14 @@ def at_once(
     if problem is None or given == np.float16:
         return None
     call.move(lambda device: _side(problem, device))
-    if not _can_transform(problem, call.device):
+    plan = _plan_maker(problem, call.device)
+    if plan is None:
         return None
     first, (flat, made) = problem.turns[0], problem.turns[-1].spectrum
     array = contiguous(fitted(array, call, array.shape[-1], -1, given, conjugate), call)
     shape = (*array.shape[:-1], math.prod(flat) // math.prod(array.shape[:-1]))
     target = direct_target(out, shape, made, (array,))
-    executable = call.session.executable(problem, lambda: problem.plan(call.device))
+    executable = call.session.executable(problem, plan)
     inputs = {"signal": array.reshape(first.signal[0])}
     made_in = {} if target is None else {"spectrum": target.reshape(flat)}
     result = call.execute(executable, inputs, made_in).outputs["spectrum"].reshape(shape)

@@ -17,6 +17,9 @@ from opencl_lab.tuned.database import Match
 MERGED = {4: 1 << 17, 8: 1 << 21}
 """Keys of a row up to which merging takes a GPU less time than radix, which has a launch per byte
 of a key: on an H200 49 us for 50,000 int32 instead of 59, 126 for 10^6 int64 instead of 142."""
+SAMPLED = 1 << 17
+"""Keys of 4 bytes of a row up to which two launches by samples take less time than merging, on
+GPUs whose keys are ranked by inline PTX: on an H200 40 us for 100,000 int32 instead of 66."""
 SHORTEST = {1: 128, 2: 256, 4: 1024, 8: 2048}
 """Keys of a row up to which a GPU merges rows in one launch."""
 FEW = 128
@@ -83,6 +86,7 @@ class SortSolver(Solver[SortProblem]):
     registry: ClassVar[Registry] = {
         "radix": Radix(),
         "merge-path": "opencl_lab.ops.sort.merge_path:MergePath",
+        "sample-sort": "opencl_lab.ops.sort.sample_sort:SampleSort",
         "odd-even-merge": "opencl_lab.ops.sort.odd_even_merge:OddEvenMerge",
         "quicksort": "opencl_lab.ops.sort.quicksort_cpu:QuicksortCpu",
     }
@@ -128,6 +132,8 @@ class SortSolver(Solver[SortProblem]):
 
         if size < 8 and in_one_launch(problem, device):
             return "radix"
+        if size == 4 and device.capabilities.inline_ptx and problem.n <= SAMPLED:
+            return "sample-sort"
         return "odd-even-merge" if size == 4 else "merge-path"
 
 

@@ -22,6 +22,7 @@ from opencl_lab.ops.fft.passes.splits import (
     cheapest_lengths,
     factorings,
     launch_cost,
+    paired_axes,
     paired_columns,
     shapes_of,
     worth_fusing,
@@ -93,6 +94,28 @@ def fusion_of(
             found = _fused(n, batch, inner, lengths, always, limited)
             best = min(best, found, key=lambda each: each[0])
     return best[1]
+
+
+def fusion_of_planes(
+    planes: tuple[int, int, int], config: Config, limits: GroupLimits, device: Device
+) -> Fusion | None:
+    """Return how rows and then columns of planes share a launch, or None if they should not.
+
+    `planes` are their number, and the lengths of their columns and rows. They are few data, for
+    which a further launch takes longer than to wait for the rows.
+    """
+    count, m, n = planes
+    if config["FUSED"] == "never" or not can_fuse(device):
+        return None
+    if 2 * limits.word * math.prod(planes) > FEW_BYTES:
+        return None
+    limits = replace(limits, local_memory=limits.local_memory - TICKET_BYTES)
+    rows, columns = paired_axes(StepShape(m, n, count, True, n), n, limits)
+    if not rows:
+        return None
+    groups = ceil_divide(m, rows), ceil_divide(n, columns)
+    tiles = Tiles(groups[0], groups[0], 1), Tiles(groups[1], groups[1], 1)
+    return Fusion((n, m), limits, (rows, columns), tiles, count, 1)
 
 
 def _fused(

@@ -20,7 +20,13 @@ from opencl_lab.core.kernels import c_type, sub_group
 from opencl_lab.core.plan import Argument, Launch, ceil_divide
 from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep, arguments_of
 from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth, next_smooth
-from opencl_lab.ops.fft.passes.fusion import MAX_POLLS, TICKET_BYTES, Fusion, fusion_of
+from opencl_lab.ops.fft.passes.fusion import (
+    MAX_POLLS,
+    TICKET_BYTES,
+    Fusion,
+    fusion_of,
+    fusion_of_planes,
+)
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, LocalStep, Tiles
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner, RealForm
@@ -103,6 +109,24 @@ class LocalMemoryPlanner(Planner):
         else:
             for step in steps:
                 self._alone(builder, step, limits, inverse, constant)
+
+    def planes(
+        self, builder: PlanBuilder, rows: BatchedLayout, columns: BatchedLayout, how: Sequence[How]
+    ) -> bool:
+        """Add one launch, whose groups wait for the rows, where data are few."""
+        count, m, n = rows.outer, columns.n, rows.n
+        if not (is_smooth(m) and is_smooth(n)):
+            return False
+        limits = GroupLimits.of(max(m, n), builder.real.itemsize, self.config, self.device)
+        fusion = fusion_of_planes((count, m, n), self.config, limits, self.device)
+        if fusion is None:
+            return False
+        steps = [
+            Step(layout, scale=each.scale)
+            for layout, each in zip((rows, columns), how, strict=True)
+        ]
+        self._fused(builder, steps, fusion, how[0].inverse, True)
+        return True
 
     def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
         """Add transforms as convolutions of length `m`, if a launch can do one, or four steps."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -69,6 +70,16 @@ class Planner(ABC):
         Where they are packed, `layout.n` is the number of complex numbers of a row, and there is
         one frequency more on the other side; else it is the number of real numbers, and there are
         ``n // 2 + 1`` frequencies.
+        """
+        return False
+
+    def planes(
+        self, builder: PlanBuilder, rows: BatchedLayout, columns: BatchedLayout, how: Sequence[How]
+    ) -> bool:
+        """Add transforms of rows and then of columns if one launch can do both; return whether.
+
+        `rows` has the planes as its slowest axis, and is written where `columns` are read; `how`
+        is that of each.
         """
         return False
 

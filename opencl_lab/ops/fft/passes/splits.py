@@ -176,6 +176,20 @@ def paired_columns(
     return min(costs, default=(math.inf, (1, 1)))
 
 
+def paired_axes(columns: StepShape, n: int, limits: GroupLimits) -> tuple[int, int]:
+    """Return rows of length `n`, and columns, of groups of equally many items; (0, 0) for none."""
+    own, other = limits.items_of(n), limits.items_of(columns.n)
+    counts = _column_counts(columns, limits)
+    pairs = {(count * other // own, count) for count in counts if count * other % own == 0}
+    pairs |= {(count, count * own // other) for count in counts if count * own % other == 0}
+    fitting = [
+        (_cost(columns, count, limits) + _crowded(n, rows, limits), (rows, count))
+        for rows, count in pairs
+        if rows and count and _suits_fusion(columns, count, limits) and limits.fits(n, rows)
+    ]
+    return min(fitting, default=(math.inf, (0, 0)))[1]
+
+
 def worth_fusing(
     first: StepShape, second: StepShape, columns: tuple[int, int], limits: GroupLimits
 ) -> bool:
