@@ -36,10 +36,10 @@ def hard_floats(rng, shape, dtype="float32"):
     return np.where(rng.random(shape) < 0.3, rng.choice(specials(dtype), shape), keys)
 
 
-def run_select(problem, keys, queue, label, device=None, **config):
+def run_select(problem, keys, queue, label, device=None, algorithm=SELECT, **config):
     """Return values and places of a plan made anew."""
     device = device or session_of(queue).device
-    plan = SELECT.plan(problem, SELECT.configure(problem, device, config), device)
+    plan = algorithm.plan(problem, algorithm.configure(problem, device, config), device)
     executable = session_of(queue).executable(("test", label), lambda: plan)
     outputs = execute(executable, {"keys": keys}, queue).outputs
     return plan, outputs["values"], outputs["places"]

@@ -15,7 +15,8 @@ from select_checks import GROUPS, N, check, hard_floats
 import opencl_lab as ol
 from opencl_lab.core import kernels
 from opencl_lab.ops.select.by_sort import HEADS
-from opencl_lab.ops.select.problem import UniqueProblem
+from opencl_lab.ops.select.problem import SearchProblem, UniqueProblem
+from opencl_lab.ops.select.search import SEARCH
 from opencl_lab.ops.sort.trials import awkward_keys
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
@@ -178,6 +179,29 @@ def test_searchsorted(end, dtype, side, rng):
         for _ in range(2):
             result = side.get(ol.searchsorted(*given_arrays, end, queue=side.queue))
             np.testing.assert_array_equal(result, np.searchsorted(keys, values, end), strict=True)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("sorter", [False, True])
+def test_searchsorted_by_guides(right, sorter, queue, rng):
+    """With keys in local memory, and fewer groups than values: what large GPUs do."""
+    device = replace(session_of(queue).device, kind="gpu", compute_units=1)
+    search = SEARCH.algorithm("binary-search")
+    for n in (0, 1, 15, 16, 1000, 4099):
+        keys, values = hard_floats(rng, n), hard_floats(rng, 5003)
+        order = np.argsort(keys, kind="stable")
+        arrays = {"keys": keys if sorter else keys[order], "values": values, "sorter": order}
+        problem = SearchProblem(n, values.size, keys.dtype, right, sorter)
+        config = search.configure(problem, device, {"WG_SIZE": 64, "VALUES": 2, "TOP": 16})
+        plan = search.plan(problem, config, device)
+        assert ("block" in plan.launches[0].arguments) == (n > 0)
+        executable = session_of(queue).executable(problem, lambda plan=plan: plan)
+        names = [buffer.name for buffer in plan.with_role("in")]
+        given = {name: arrays[name] for name in names}
+        found = execute(executable, given, queue).outputs["places"]
+        expected = np.searchsorted(keys[order], values, "right" if right else "left")
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_searchsorted_shapes_outs_and_types(rng, queue):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,12 +14,13 @@ from sort_checks import stable_order
 import opencl_lab as ol
 from opencl_lab.core import kernels
 from opencl_lab.core.plan import check_plan
-from opencl_lab.ops.select import topk
+from opencl_lab.ops.select import sampled, topk
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.select.solver import TOPK_SOLVER
 from opencl_lab.ops.sort.trials import awkward_keys
 from opencl_lab.runtime.session import session_of
 
+SAMPLING = sampled.SampleSelect()
 FORMS = {"alone": {}, "groups": {**GROUPS, "DIGIT_BITS": 8}}
 
 
@@ -172,9 +174,54 @@ def test_topk_of_slices(dtype, rows, n, k, largest, rng, queue):
     np.testing.assert_array_equal(places, expected)
 
 
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("dtype", "rows", "largest"),
+    [("float32", 1, True), ("int16", 3, False), ("float64", 2, False), ("uint8", 1, True)],
+)
+def test_topk_up_to_a_limit_from_samples(dtype, rows, largest, rng, queue, monkeypatch):
+    """Keys in any order and with many ties; and rows of too few candidates, or of too many."""
+    device = replace(session_of(queue).device, kind="gpu")
+    shape = rows, 40_007
+    hard = hard_floats(rng, shape, dtype) if "f" in dtype else rng.integers(-99, 99, shape)
+    hard = hard.astype(dtype)
+    orders = (hard, np.sort(hard), np.sort(hard)[:, ::-1], np.zeros_like(hard))
+    for wrong in (None, (0, 50), (60, 900)):
+        if wrong:
+            monkeypatch.setattr(sampled, "_candidates", lambda *sizes, wrong=wrong: wrong)
+        for keys, k in product(orders[:1] if wrong else orders, (50,) if wrong else (1, 50)):
+            keys = np.ascontiguousarray(keys)
+            problem = TopkProblem(shape[1], k, keys.dtype, rows, largest)
+            plan, *found = run_select(
+                problem, keys, queue, (problem, wrong), device, SAMPLING, WG_SIZE=64, ITEM_KEYS=4
+            )
+            check(found, right_topk(keys, k, largest))
+    assert [launch.kernel for launch in plan.launches] == ["guess", "take", "rank"]
+
+
+@pytest.mark.parametrize("n", [sampled.LEAST, 10**6, 2**31 + 5, 2**33])
+def test_plans_of_samples_fit(n):
+    for dtype, rows, k in (("int8", 7, 1), ("float32", 1, 1000), ("float64", 1, 500)):
+        problem = TopkProblem(n, k, np.dtype(dtype), rows)
+        assert SAMPLING.supports(problem, GPU) is None
+        plan = SAMPLING.plan(problem, SAMPLING.default_config(problem, GPU), GPU)
+        if n * rows * 8 < GPU.max_allocation:
+            check_plan(plan, GPU)
+        guess, take, _ = plan.launches
+        items = guess.global_size[0] // rows
+        assert items * guess.params["SAMPLES"] <= n
+        bests = items // int(guess.arguments["share"])
+        assert int(guess.arguments["limit"]) < bests <= guess.params["ROOM"]
+        assert k < int(take.arguments["capacity"]) <= n
+    few = TopkProblem(n, guess.params["ROOM"], np.dtype(np.float64))
+    assert "it is for at most" in SAMPLING.supports(few, GPU)
+    assert "rows of at least" in SAMPLING.supports(replace(few, n=9000, k=1), GPU)
+
+
 def test_topk_sorts_where_that_takes_less_time():
-    def chosen(kind, n, k, rows=1):
+    def chosen(kind, n, k, rows=1, ptx=False):
         device = replace(GPU, kind=kind)
+        device = replace(device, capabilities=replace(device.capabilities, inline_ptx=ptx))
         return TOPK_SOLVER.choose(TopkProblem(n, k, np.dtype(np.int32), rows), device).name
 
     assert chosen("cpu", 20, 2, 1000) == "sort"
@@ -185,6 +232,8 @@ def test_topk_sorts_where_that_takes_less_time():
     assert chosen("gpu", 50_000, 2000, 1000) == "radix-select"
     assert chosen("gpu", 10**7, 2000) == "radix-select"
     assert chosen("gpu", 10**7, 6 * 10**6) == "sort"
+    assert chosen("gpu", 10**6, 100, ptx=True) == "sample-select"
+    assert chosen("gpu", 10**6, 1000, ptx=True) == "radix-select"
 
 
 # ----------------------------------------------------------------- one thread

@@ -70,6 +70,24 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
+    ("dtype", "descending"), [("float64", False), ("int64", True), ("float32", True)]
+)
+def test_a_key_that_comes_often(dtype, descending, rng, queue):
+    """It has a bucket of its own on CPUs, wherever it is: stably, beside keys that are close."""
+    keys = (rng.standard_normal(N) * 1e9).astype(dtype)
+    close = np.arange(-99, 99).astype(dtype)
+    options = need("cpu", queue) | {"queue": queue, "descending": descending}
+    for often in (0, keys.min(), keys.max(), np.nan if "f" in dtype else 7):
+        keys[rng.random(N) < 0.05] = rng.choice(close)
+        keys[::7] = rng.choice(close, keys[::7].size)
+        some = np.where(rng.random(N) < 0.4, np.array(often, dtype), keys)
+        order = ol.argsort(some, **options)
+        np.testing.assert_array_equal(order, stable_order(some, descending))
+        np.testing.assert_array_equal(ol.sort(some, **options), some[order])
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
     ("dtype", "form", "n", "descending"),
     [
         ("int8", "cpu", N, True),

@@ -198,6 +198,7 @@ LOWERED = {
     RADIX_CPU_LIMITS + "LEAST_BITS": 4,
     "opencl_lab.ops.sort.radix_gpu.TOP_KEYS": 1,
     TOPK_LIMITS + "WHOLE": 100,
+    "opencl_lab.ops.select.sampled.ROOM": 64,
     "opencl_lab.ops.fft.passes.fusion.LOOK_AHEAD_POINTS": 256,
     TOPK_LIMITS + "WHOLE_OF_MANY": 100,
 }
@@ -285,8 +286,18 @@ CASES: dict[str, Race] = {
     "topk-cut-rows": Race(TOPK, {**TILES, "DIGIT_BITS": 6}, _chosen(400, 150, 3)),
     "topk-cut-alone": Race(TOPK, {**TILES, "WG_SIZE": 1, "ITEM_KEYS": 16}, _chosen(400, 20)),
     "topk-row-a-group": Race(TOPK, TILES, _chosen(90, 33, 4), True),
+    "topk-sampled": Race(
+        "topk sample-select gpu", {"WG_SIZE": 32, "ITEM_KEYS": 2}, _of(n=700, k=10), True
+    ),
+    "topk-sampled-rows": Race(
+        "topk sample-select gpu", {"WG_SIZE": 32, "ITEM_KEYS": 2}, _of(n=300, k=30, rows=3)
+    ),
     "unique": Race(UNIQUE, {"WG_SIZE": 32, "ITEM_KEYS": 2}, _distinct(500), True),
     "unique-alone": Race(UNIQUE, {"WG_SIZE": 1, "ITEM_KEYS": 16}, _distinct(300)),
+    "searchsorted-guides": Race(
+        "searchsorted binary-search gpu", {"WG_SIZE": 16, "VALUES": 2, "TOP": 8},
+        _of(n=77, m=99), True,
+    ),
     "searchsorted": Race(
         "searchsorted binary-search gpu", {"WG_SIZE": 16, "VALUES": 2}, _of(n=77, m=99), True
     ),

@@ -51,6 +51,7 @@
  *   sample          keys by which the range of a row is found
  *   skew            if most keys of a sample are in this fraction of its range, 1 / skew, at either end,
  *                   buckets are narrower there
+ *   often           a key that is this fraction of a sample, 1 / often, has a bucket of its own
  *   largest         elements of the largest run that one unit may have
  *   finish_shares   tasks of a unit in phases 6 to 8
  * RUN           bits, spare_bits, few, block: see radix_cpu_run.mako; network, lanes: see

@@ -102,9 +102,7 @@ static void choose_runs(const source_t source, const index_t n, const uint chunk
     /* A run ends before it exceeds its share. Large buckets are runs of their own, and several where
        their keys are equal. */
     const index_t piece = GREATER(n / (8 * units) + 1, (index_t)${CUT.share});
-% if not CUT.float_type:
     const range_t range = sample_range(source.keys, n);
-% endif
     index_t size = 0, sum = 0, longest = 0;
     for (uint b = 0; b < BUCKETS; ++b) {
         index_t count = 0;
@@ -115,11 +113,9 @@ static void choose_runs(const source_t source, const index_t n, const uint chunk
             size = 0;
         }
         size += count;
-% if not CUT.float_type:
         if (size > piece && size == count && is_of_one_key(b, range, least, largest))
             for (; size > piece; size -= piece)
                 starts[runs++] = sum + count - size + piece;
-% endif
         sum += count;
         longest = GREATER(longest, size);
     }

@@ -66,7 +66,8 @@ def topk(
     axis : int, optional
         Axis to select along; None flattens first.
     algorithm : str
-        ``"auto"``, ``"radix-select"`` or ``"sort"``.
+        ``"auto"``, ``"radix-select"``, ``"sort"``, or on GPUs ``"sample-select"``, which reads long
+        rows once.
     config : mapping, optional
         Kernel parameters of the radix select that replace the default ones; ``"auto"`` then
         means this.

@@ -76,16 +76,16 @@ class UnsortedSelect(Algorithm[TopkProblem]):
         """Plan one launch for rows that a group reads alone, two for a few slices, else passes."""
         check_group(config, device)
         if not problem.rows * problem.k:
-            return Plan(_given(problem), ())
+            return Plan(given(problem), ())
         return _Launches(problem, config, device).plan()
 
 
-def _element(problem: TopkProblem) -> SortElement:
+def element_of(problem: TopkProblem) -> SortElement:
     """Return what keys are, in their order."""
     return SortElement.of(problem.dtype, descending=problem.largest, nan_first=problem.largest)
 
 
-def _given(problem: TopkProblem) -> tuple[Buffer, ...]:
+def given(problem: TopkProblem) -> tuple[Buffer, ...]:
     """Return the buffers of the user."""
     n, k, rows = problem.n, problem.k, problem.rows
     return (
@@ -105,7 +105,7 @@ class _Launches:
         self.wg_size = config.integer("WG_SIZE")
         self.radix = 1 << config.integer("DIGIT_BITS")
         self.params: dict[str, Any] = {
-            "ELEMENT": _element(problem),
+            "ELEMENT": element_of(problem),
             "FORM": "whole" if self.whole else "twice" if self.alike else "passes",
             "WIDE": self.index is np.uint64,
             **config,
@@ -116,7 +116,7 @@ class _Launches:
         """Return the plan."""
         if self.whole:
             results = named("values", "places")
-            return Plan(_given(self.problem), (self._select(1, {}, results, self.problem.n),))
+            return Plan(given(self.problem), (self._select(1, {}, results, self.problem.n),))
         return self._of_alike_slices() if self.alike else self._of_passes()
 
     def _launch(self, kernel: str, slices: int, arguments: Mapping[str, Argument]) -> Launch:
@@ -148,7 +148,7 @@ class _Launches:
             self._select(self.alike, {}, few, problem.n),
             self._select(1, of_few, named("values", "places"), found),
         )
-        return Plan((*_given(problem), *buffers), launches)
+        return Plan((*given(problem), *buffers), launches)
 
     def _of_passes(self) -> Plan:
         """Return a launch for each digit, and one that gathers the keys."""
@@ -180,7 +180,7 @@ class _Launches:
         results = named("values", "places", "histogram", "leaving")
         last = {**between, **results, **sizes, "pass": np.uint32(digits)}
         launches.append(self._launch("gather", slices, last))
-        return Plan((*_given(problem), *buffers), tuple(launches))
+        return Plan((*given(problem), *buffers), tuple(launches))
 
 
 def is_whole(problem: TopkProblem, device: Device) -> bool:
@@ -219,9 +219,9 @@ class RadixRank(Algorithm[TopkProblem]):
         """Plan one launch."""
         n, k, rows = problem.n, problem.k, problem.rows
         if not rows * k:
-            return Plan(_given(problem), ())
+            return Plan(given(problem), ())
         params = {
-            "ELEMENT": _element(problem),
+            "ELEMENT": element_of(problem),
             "MOST_RANKED": MOST_RANKED,
             "ITEM_KEYS": RANKED_TOGETHER,
         }
@@ -231,7 +231,7 @@ class RadixRank(Algorithm[TopkProblem]):
             "k": np.uint32(k),
         }
         launch = Launch(RANK_TEMPLATE, "radix_rank", params, (rows,), (1,), arguments)
-        return Plan(_given(problem), (launch,))
+        return Plan(given(problem), (launch,))
 
 
 SELECTION = UnsortedSelect()

@@ -33,6 +33,7 @@ EXPONENTS = {"float32": 4, "float64": 11}
 FEW = 24  # keys up to which insertion sort is used
 SAMPLE = 1024  # keys sampled from a row
 SKEW = 64
+OFTEN = 16
 VECTOR = 64
 """Bytes of a vector register from which sorting networks pay."""
 LONGEST_NETWORKS = {4: 8192, 8: 512}
@@ -109,6 +110,7 @@ class Cut:
     # The constants of this module.
     sample: int
     skew: int
+    often: int
     largest: int
     finish_shares: int
 
@@ -121,7 +123,7 @@ class Cut:
         if network:
             share, bits = _shares(problem.n, most) or (share, bits)
         float_type = _number_type(problem, device) if problem.bits is None else None
-        return cls(bits, share, float_type, SAMPLE, SKEW, LARGEST, FINISH_SHARES)
+        return cls(bits, share, float_type, SAMPLE, SKEW, OFTEN, LARGEST, FINISH_SHARES)
 
 
 @dataclass(frozen=True)
