@@ -16,6 +16,7 @@ from opencl_lab._version import __version__ as __version__
 if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
     from opencl_lab import distributed as distributed
     from opencl_lab import fft as fft
+    from opencl_lab import ndimage as ndimage
     from opencl_lab import scipy_backend as scipy_backend
     from opencl_lab.core.device import Capabilities as Capabilities
     from opencl_lab.core.device import Device as Device
@@ -78,7 +79,7 @@ _REGISTRY = {
     "lab.tuning.result": ("TuneResult",),
     "lab.tuning.tuner": ("tune",),
 }
-_MODULES = ("distributed", "fft", "scipy_backend")
+_MODULES = ("distributed", "fft", "ndimage", "scipy_backend")
 
 __all__ = sorted((*chain(*_REGISTRY.values()), *_MODULES, "__version__"))
 

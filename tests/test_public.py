@@ -42,13 +42,13 @@ def test_functions_are_not_hidden_by_packages():
 
 
 def test_what_takes_a_queue_takes_a_device_too():
-    homes = [opencl_lab, opencl_lab.fft, opencl_lab.scipy_backend]
+    homes = [opencl_lab, opencl_lab.fft, opencl_lab.ndimage, opencl_lab.scipy_backend]
     found = {}
     for name, item in ((name, getattr(home, name)) for home in homes for name in home.__all__):
         if inspect.isfunction(item):
             found[name] = inspect.signature(item).parameters
     taking = {name: given for name, given in found.items() if "queue" in given}
-    assert {"sort", "gemm", "rfft"} <= set(taking)
+    assert {"sort", "gemm", "rfft", "sobel"} <= set(taking)
     for name, given in taking.items():
         assert "device" in given and given["device"].kind is given["queue"].kind, name
 

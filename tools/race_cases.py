@@ -140,6 +140,18 @@ def _distinct(n: int) -> Made:
     return make
 
 
+def _along(reduce: str) -> Made:
+    def make(rng: Any) -> Any:
+        from opencl_lab.ops.filters.problem import Window
+        from opencl_lab.ops.filters.trials import lines
+
+        windows = Window(1, 5, 2, "reflect"), Window(2, 4, 2, "wrap")
+        problem, inputs, right = lines(reduce, "int32", windows, rng, (2, 17, 13, 2))
+        return problem, inputs, {"result": right}
+
+    return make
+
+
 def _agreeing(n: int, lengths: list[int]) -> Made:
     """Rows of keys of which so many each agree in their upper digits, between two that do not.
 
@@ -233,6 +245,8 @@ MERGE, OWN_MERGE = "sort merge-path gpu", "opencl_lab.ops.sort.merge_runs.MergeP
 GPU_RUNS = "opencl_lab.ops.sort.merge_runs_gpu.MergeRunsGpu"
 NETWORK, SAMPLES = "sort odd-even-merge gpu", "sort sample-sort gpu"
 TOPK, UNIQUE = "opencl_lab.ops.select.topk.SELECTION", "opencl_lab.ops.select.by_sort.HEADS"
+LINES = "opencl_lab.ops.filters.lines.TiledLines"
+IN_TILES = {"BLOCK": 2, "TILE_BYTES": 3000, "WG_SIZE": 32}
 FFT, FFT_CPU = "dft fft gpu", "dft fft cpu"
 PRODUCT, THIN, TILED = "gemm blocked gpu", "gemm gemv gpu", "gemm tiled gpu"
 TICKET = {"forward_progress": True, "visible_writes": True}
@@ -298,6 +312,8 @@ CASES: dict[str, Race] = {
         "searchsorted binary-search gpu", {"WG_SIZE": 16, "VALUES": 2, "TOP": 8},
         _of(n=77, m=99), True,
     ),
+    "filter-lines-sum": Race(LINES, IN_TILES, _along("sum"), True),
+    "filter-lines-max": Race(LINES, IN_TILES, _along("max")),
     "searchsorted": Race(
         "searchsorted binary-search gpu", {"WG_SIZE": 16, "VALUES": 2}, _of(n=77, m=99), True
     ),

@@ -20,7 +20,7 @@ from pyopencl.tools import PooledBuffer
 from opencl_lab.core.device import Device
 from opencl_lab.runtime.results import PooledArray
 
-DATA = {"a", "b", "bias", "c", "v", "x", "image", "keys", "values", "out"}
+DATA = {"a", "b", "bias", "c", "v", "x", "image", "input", "keys", "values", "out", "output"}
 """Parameters that are data: a key holds their shape and type. All others are options."""
 SIMPLE = {type(None), str, bool, int, bytes}
 """Types of options of which equal values have the same effect."""
@@ -63,6 +63,8 @@ def _option_key(value: Any) -> Hashable:
         return kind, _option_key(value.real), _option_key(value.imag)
     if kind in (tuple, list):
         return kind, tuple(map(_option_key, value))
+    if isinstance(value, (np.dtype, type)):
+        return kind, value
     if kind is dict:
         return kind, tuple((name, _option_key(item)) for name, item in value.items())
     if isinstance(value, np.generic) and value.dtype.kind in "biufc" and value == value:

@@ -13,6 +13,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config
 from opencl_lab.core.wording import counted
+from opencl_lab.ops.alike import like
 from opencl_lab.ops.fft.fast import FFT
 from opencl_lab.ops.fft.functions.signatures import (
     Numbers,
@@ -20,7 +21,6 @@ from opencl_lab.ops.fft.functions.signatures import (
     Out,
     cosines_along_axes,
     cosines_along_axis,
-    like,
 )
 from opencl_lab.ops.fft.passes.builder import PlanBuilder, real_dtype
 from opencl_lab.ops.fft.passes.rows import Arguments, over_rows

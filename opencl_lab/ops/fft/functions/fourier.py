@@ -6,6 +6,7 @@ from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.ops.alike import like
 from opencl_lab.ops.fft.axes import at_once
 from opencl_lab.ops.fft.functions.signatures import (
     Numbers,
@@ -13,7 +14,6 @@ from opencl_lab.ops.fft.functions.signatures import (
     Shape,
     along_axes,
     along_axis,
-    like,
     mirrored_along_axes,
 )
 from opencl_lab.ops.fft.problem import Norm

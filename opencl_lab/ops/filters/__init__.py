@@ -1,0 +1,1 @@
+"""Filters of arrays of any number of dimensions, as `scipy.ndimage` has them."""

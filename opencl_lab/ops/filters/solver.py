@@ -1,0 +1,55 @@
+"""What filters arrays, and which algorithm is the fastest."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Generic, TypeVar
+
+from opencl_lab.ops.estimates import VECTOR_BYTES, on_threads
+from opencl_lab.ops.filters.problem import FilterProblem, LinesProblem, WindowProblem
+from opencl_lab.ops.solver import Registry, Solver
+
+VALUE_NS = 25.0, 0.4
+"""A vector of results, and each value of its windows."""
+RANK_VALUES = 8
+"""Values of a window that take as long as one value of a rank."""
+
+
+P = TypeVar("P", bound=FilterProblem)
+
+
+class _FilterSolver(Solver[P], Generic[P]):
+    """What filters take on the threads of a CPU."""
+
+    tunable = False
+
+    def serial_us(self, problem: P) -> float:
+        """Return the estimated microseconds on one thread."""
+        vectors = problem.count * problem.sum_type.itemsize / VECTOR_BYTES
+        taps = problem.taps * (RANK_VALUES if problem.reduce == "rank" else 1)
+        return 1e-3 * vectors * (VALUE_NS[0] + VALUE_NS[1] * taps)
+
+    def parallel_us(self, problem: P, units: int) -> float:
+        """Return the estimated microseconds on `units` threads."""
+        return on_threads(self.serial_us(problem), units)
+
+
+class LinesSolver(_FilterSolver[LinesProblem]):
+    """Filters along the axes of an array."""
+
+    name = "filter-lines"
+    registry: ClassVar[Registry] = {
+        "planes": "opencl_lab.ops.filters.planes:Planes",
+        "tiled": "opencl_lab.ops.filters.lines:TiledLines",
+        "padded": "opencl_lab.ops.filters.padded:PaddedLines",
+    }
+
+
+class WindowSolver(_FilterSolver[WindowProblem]):
+    """Filters by a window of any shape."""
+
+    name = "filter-window"
+    registry: ClassVar[Registry] = {"padded": "opencl_lab.ops.filters.padded:PaddedWindow"}
+
+
+LINES = LinesSolver()
+WINDOW = WindowSolver()
