@@ -172,7 +172,7 @@ static range_t sample_range(__global const ukey_t *keys, const index_t n)
 static bool is_of_one_key(uint bucket, const range_t range, const ukey_t least, const ukey_t largest)
 {
     if (range.of_often) {
-        /* Keys of others are some of those of a bucket without it, but the last ones of several. */
+        /* Other buckets have some keys of one bucket without it, but the last three of several. */
         if (bucket == range.of_often || bucket + 1 >= BUCKETS - 2)
             return bucket == range.of_often;
         bucket -= bucket > range.of_often ? 2 : 0;
