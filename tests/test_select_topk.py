@@ -204,15 +204,17 @@ def test_plans_of_samples_fit(n):
     for dtype, rows, k in (("int8", 7, 1), ("float32", 1, 1000), ("float64", 1, 500)):
         problem = TopkProblem(n, k, np.dtype(dtype), rows)
         assert SAMPLING.supports(problem, GPU) is None
-        plan = SAMPLING.plan(problem, SAMPLING.default_config(problem, GPU), GPU)
-        if n * rows * 8 < GPU.max_allocation:
-            check_plan(plan, GPU)
-        guess, take, _ = plan.launches
-        items = guess.global_size[0] // rows
-        assert items * guess.params["SAMPLES"] <= n
-        bests = items // int(guess.arguments["share"])
-        assert int(guess.arguments["limit"]) < bests <= guess.params["ROOM"]
-        assert k < int(take.arguments["capacity"]) <= n
+        for config in (SAMPLING.default_config(problem, GPU), {"WG_SIZE": 16, "ITEM_KEYS": 4}):
+            plan = SAMPLING.plan(problem, SAMPLING.configure(problem, GPU, config), GPU)
+            if n * rows * 8 < GPU.max_allocation:
+                check_plan(plan, GPU)
+            guess, take, _ = plan.launches
+            items, share = guess.global_size[0] // rows, int(guess.arguments["share"])
+            assert items * guess.params["SAMPLES"] <= n
+            assert share <= config["WG_SIZE"]
+            bests = items // share
+            assert int(guess.arguments["limit"]) < bests <= guess.params["ROOM"]
+            assert k < int(take.arguments["capacity"]) <= n
     few = TopkProblem(n, guess.params["ROOM"], np.dtype(np.float64))
     assert "it is for at most" in SAMPLING.supports(few, GPU)
     assert "rows of at least" in SAMPLING.supports(replace(few, n=9000, k=1), GPU)

@@ -84,6 +84,12 @@ def test_a_key_that_comes_often(dtype, descending, rng, queue):
         order = ol.argsort(some, **options)
         np.testing.assert_array_equal(order, stable_order(some, descending))
         np.testing.assert_array_equal(ol.sort(some, **options), some[order])
+    if "f" in dtype:  # all other numbers are between those of the sample
+        for often in (0, np.inf, -np.inf):
+            alone = np.full(N, often, dtype)
+            alone[1:11] = np.tile([-np.inf, 7, np.nan, np.inf, -7], 2)
+            order = stable_order(alone, descending)
+            np.testing.assert_array_equal(ol.sort(alone, **options), alone[order])
 
 
 @pytest.mark.few(2)

@@ -178,7 +178,8 @@ def test_what_auto_takes_for_short_rows(n, dtype, name):
 @pytest.mark.parametrize(
     ("algorithm", "where", "config", "message"),
     [
-        ("radix", CPU, {"DIGIT_BITS": 12}, "DIGIT_BITS must be 1 to 11"),
+        ("radix", CPU, {"DIGIT_BITS": 12}, "DIGIT_BITS must be 2 to 11"),
+        ("radix", CPU, {"DIGIT_BITS": 1}, "DIGIT_BITS must be 2 to 11"),
         ("radix", CPU, {"CAPACITY": 0}, "CAPACITY must be positive"),
         ("radix", CPU, {"WG_SIZE": 64}, "WG_SIZE"),
         ("radix", GPU, {"FORM": "cpu"}, "FORM must be one of .scan., .onesweep., not .cpu."),

@@ -33,8 +33,8 @@
  * columns past the end read the last ones instead, and what they give is not stored. So no
  * k tile has a slow way for edges. Where a tile has too few items to hide what they wait for, several
  * items have the same block, each with its share of every k tile; in the end they exchange their sums
- * in local memory, and each goes on with a part of the block. Where k is split, group after group has the same tile and
- * another slice of k. The last group of a tile to come adds up the sums of all slices
+ * in local memory, and each goes on with a part of the block. Where k is split, group after group has
+ * the same tile and another slice of k. The last group of a tile to come adds up the sums of all slices
  * (blocked_reduction.mako), or a second launch does (split_k_reduction.cl.mako).
  *
  * Source: V. Volkov, J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC 2008

@@ -18,8 +18,9 @@
 ## p       which 8 of these values         later   whether it is the lane's second row, and second k
 ##
 ## Source: own. The caller declares a, b, m, n, k, item, lane, memory, tile_row, tile_column, copy_16, and
-## guarantees that rows in memory are multiples of 16 bytes, and that items copy whole lines at a time. Cost: each step of a tile is read from L2
-## once. Pairs of numbers, read at once, would have to be moved to where the matrix unit wants them.
+## guarantees that rows in memory are multiples of 16 bytes, that steps are of 16 numbers or more, and
+## that items copy whole lines at a time. Cost: each step of a tile is read from L2 once. Pairs of
+## numbers, read at once, would have to be moved to where the matrix unit wants them.
 <%!
     def number(source, along, tile, step, block, p, later):
         row, k = (8 * later[0], f"{block} * 4 + {2 * later[0]} + lane / 16"), (8 * p + 4 * later[1], 2 * p + later[1])

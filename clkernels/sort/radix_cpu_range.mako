@@ -16,6 +16,7 @@
 <%
     # Where NaN is last in either order, numbers change their sign; else buckets are numbered backwards.
     sign = "-" if ELEMENT.descending and not ELEMENT.nan_first else ""
+    smallest = {"float": "FLT_MIN", "double": "DBL_MIN"}.get(CUT.float_type)
 %>\
 /* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
    Keys beyond those of the sample are in the first or the last one. */
@@ -84,9 +85,10 @@ static range_t sample_range(__global const ukey_t *keys, const index_t n)
     }
     range_t range;
     range.least = least;
-    range.scale = largest / 2 - least / 2 > 0 ? BUCKETS / 2 / (largest / 2 - least / 2) : 0;
+    /* Never zero: infinity times zero is none of the numbers. */
+    range.scale = largest / 2 - least / 2 > 0 ? BUCKETS / 2 / (largest / 2 - least / 2) : ${smallest};
     if (range.scale - range.scale != 0)
-        range.scale = 0;
+        range.scale = ${smallest};
     const uint place = place_of_often(codes, count);
     range.of_often = 0;
     if (place < count)
@@ -170,7 +172,7 @@ static range_t sample_range(__global const ukey_t *keys, const index_t n)
 static bool is_of_one_key(uint bucket, const range_t range, const ukey_t least, const ukey_t largest)
 {
     if (range.of_often) {
-        /* Keys of others are some of those of a bucket without it, but the last ones of several. */
+        /* Other buckets have some keys of one bucket without it, but the last three of several. */
         if (bucket == range.of_often || bucket + 1 >= BUCKETS - 2)
             return bucket == range.of_often;
         bucket -= bucket > range.of_often ? 2 : 0;

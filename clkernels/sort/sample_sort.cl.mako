@@ -4,7 +4,7 @@
  *
  *     sort_tiles     a group sorts a tile in registers and local memory, by radix
  *     sort_buckets   a group makes a stretch of the result. It ranks the samples of all tiles of the row,
- *                    every SPACING-th key of each. Those of two ranks enclose its bucket, also in each
+ *                    every `spacing`-th key of each. Those of two ranks enclose its bucket, also in each
  *                    tile. It collects what lies there, tile by tile, and sorts that in the same way
  *
  *     tiles      | a . . b . . c . |  | d . . e . . f . |      samples: a to f
@@ -12,8 +12,8 @@
  *     samples    a d b e c f  ->  bucket 0: from a, 1: from b, ..
  *
  * A sample comes before another one also by its tile and its place, so that equal keys are divided, too.
- * As each tile has at most SPACING keys in a bucket for each of its samples there, and as many more, no
- * bucket has more than (samples of a bucket + tiles) * SPACING keys, whatever the keys are.
+ * As each tile has at most `spacing` keys in a bucket for each of its samples there, and as many more, no
+ * bucket has more than (samples of a bucket + tiles) * `spacing` keys, whatever the keys are.
  *
  * Source: H. Shi, J. Schaeffer, "Parallel sorting by regular sampling", 1992; on GPUs F. Dehne, H. Zaboli,
  * "Deterministic sample sort for GPUs", 2010.

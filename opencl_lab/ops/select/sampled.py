@@ -78,8 +78,9 @@ class SampleSelect(Algorithm[TopkProblem]):
         wg_size, index = config.integer("WG_SIZE"), index_type(n)
         most = room(problem, device)
         samples = min(largest_power(2 * n // STRETCH), MOST_SAMPLES)
-        groups = max(samples // (wg_size * ITEM_SAMPLES), 1)
-        share = max(groups * wg_size // min(BESTS, most), 1)
+        most_bests = min(BESTS, most)
+        groups = min(max(samples // (wg_size * ITEM_SAMPLES), 1), most_bests)  # each has one
+        share = max(groups * wg_size // most_bests, 1)
         bests = groups * wg_size // share
         number, capacity = _candidates(n, k, groups * wg_size * ITEM_SAMPLES, bests)
         tiles = ceil_divide(n, wg_size * config.integer("ITEM_KEYS"))

@@ -176,7 +176,7 @@ class RadixCpu(Algorithm[SortProblem]):
             Parameter("STREAM", (False, True), "write whole cache lines past the caches"),
         ),
         (
-            Constraint(lambda c: 1 <= c.integer("DIGIT_BITS") <= 11, "DIGIT_BITS must be 1 to 11"),
+            Constraint(lambda c: 2 <= c.integer("DIGIT_BITS") <= 11, "DIGIT_BITS must be 2 to 11"),
             positive("CAPACITY"),
         ),
     )
