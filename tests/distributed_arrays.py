@@ -12,6 +12,7 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_of, gemm, node, slab
+from opencl_lab.distributed.mpi import everywhere, extremes, same
 
 GRIDS = {1: [(1, 1)], 2: [(2, 1), (1, 2)], 3: [(3, 1)], 4: [(2, 2), (1, 4)], 7: [(1, 7)]}
 SHAPES = [(5, 9), (0, 4), (13, 1), (40, 31)]
@@ -162,6 +163,15 @@ def check_parts_on_devices(comm, rng):
     there = made.like(ol.to_device(made.local, device_of(comm)))
     moved = there.redistribute(slab(1))
     assert moved.on_device and np.array_equal(moved.gather(), x)
+
+
+def check_ranks_agree_by_numbers(comm, rng):
+    """Also on what NumPy cannot negate, and on equal values that are pickled differently."""
+    last = comm.rank == comm.size - 1
+    assert everywhere(comm, np.True_)
+    assert not everywhere(comm, np.bool_(not last))
+    assert extremes(comm, (1 << 61) + comm.rank) == (1 << 61, (1 << 61) + comm.size - 1)
+    same(comm, {"x": 1, "y": 2} if last else {"y": 2.0, "x": True}, "a value")
 
 
 def check_what_does_not_fit_is_refused_on_all_ranks(comm, rng):

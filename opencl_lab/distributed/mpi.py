@@ -159,7 +159,7 @@ def agreed(
 
 def extremes(comm: Any, number: int) -> tuple[int, int]:
     """Return the least and the greatest of a number of 63 bits of each rank."""
-    both = np.array([number, -number])
+    both = np.array([number, -number], np.int64)
     comm.Allreduce(mpi().IN_PLACE, both, op=mpi().MIN)  # an object would take ten times as long
     least, most = both.tolist()
     return least, -most
@@ -167,7 +167,7 @@ def extremes(comm: Any, number: int) -> tuple[int, int]:
 
 def everywhere(comm: Any, holds: bool) -> bool:
     """Return whether something holds on all ranks."""
-    return extremes(comm, holds)[0] == 1
+    return extremes(comm, int(holds))[0] == 1  # NumPy negates no bool
 
 
 def _number(value: Any) -> int:
