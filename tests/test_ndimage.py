@@ -14,7 +14,7 @@ from opencl_lab import ndimage
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.ops.filters.numbers import TYPES
 from opencl_lab.ops.filters.problem import MODES, LinesProblem, Window
-from opencl_lab.ops.filters.solver import LINES
+from opencl_lab.ops.filters.solver import LINES, WINDOW
 
 scipy_ndimage = pytest.importorskip("scipy.ndimage")
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 1]], bool)
@@ -330,20 +330,51 @@ def test_without_axes_or_width_the_array_is_copied(rng):
         (lambda x: ndimage.gaussian_filter(x, (1, 2, 3)), "sigma must be one value, or 2"),
         (lambda x: ndimage.gaussian_filter(x, 1, radius=-1), "radius"),
         (lambda x: ndimage.gaussian_filter(x, 1, axes=(0, 0)), "unique"),
-        (lambda x: ndimage.gaussian_filter(x, 1, output=np.zeros(3)), "shape"),
+        (lambda x: ndimage.gaussian_filter(x, 1, output=np.zeros(3)), "output must have shape"),
         (lambda x: ndimage.gaussian_filter(x, 1, cval=1j), "cval must be a real number"),
         (lambda x: ndimage.uniform_filter(x, 0), "positive"),
         (lambda x: ndimage.median_filter(x), "needs the size"),
         (lambda x: ndimage.median_filter(x, footprint=[[0]]), "no place"),
         (lambda x: ndimage.rank_filter(x, 9, 3), "no rank 9"),
         (lambda x: ndimage.percentile_filter(x, 101, 3), "percentile"),
-        (
-            lambda x: ndimage.median_filter(x.astype(np.float16), 3),
-            r"scipy\.ndimage\.median_filter",
-        ),
+        (lambda x: ndimage.gaussian_filter1d(x, 0), "sigma must be finite and not 0"),
+        (lambda x: ndimage.gaussian_filter(x, np.inf), "sigma must be finite"),
+        (lambda x: ndimage.median_filter(x.astype(np.float16), 3), "convert them"),
         (lambda x: ndimage.sobel(x, output="complex64"), "real"),
     ],
 )
 def test_what_is_refused(call, sentence):
     with pytest.raises(InvalidProblem, match=sentence):
         call(np.ones((4, 5), np.float32))
+
+
+@pytest.mark.parametrize("name", ["median_filter", "correlate"])
+def test_windows_of_one_value_cost_no_axis(name, rng, monkeypatch):
+    """A window of 3 x 3 x 1 of an image with colours takes the problem of 3 x 3 on two axes."""
+    problems, run = [], WINDOW.run
+    monkeypatch.setattr(
+        WINDOW,
+        "run",
+        lambda problem, *rest, **more: problems.append(problem) or run(problem, *rest, **more),
+    )
+    x = rng.integers(0, 99, (19, 21, 3)).astype(np.uint8)
+    window = CROSS if name == "correlate" else 3
+    wide = CROSS[:, :, None] if name == "correlate" else (3, 3, 1)
+    right, found = both(name, x, wide, mode="wrap")
+    np.testing.assert_array_equal(found, right)
+    np.testing.assert_array_equal(
+        getattr(ndimage, name)(x, window, axes=(0, 1), mode="wrap"), right
+    )
+    assert problems[0] == problems[-1]
+
+
+def test_warnings_name_the_line_of_the_caller(rng):
+    x = rng.random((4, 5))
+    with pytest.warns(UserWarning, match="ignoring size") as warned:
+        ndimage.median_filter(x, 3, np.ones((3, 3)))
+    with pytest.warns(UserWarning, match="promoting") as promoted:
+        ndimage.correlate1d(x, [1j], output=float)
+    with pytest.warns(UserWarning, match="promoting") as again:
+        ndimage.gaussian_filter(x + 1j, 1, output=float)
+    for one in (*warned, *promoted, *again):
+        assert one.filename == __file__

@@ -108,22 +108,28 @@ def native(array: AnyArray) -> AnyArray:
     return array
 
 
-def check_out(out: Any, beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raise `InvalidProblem` unless `out` fits a result and is where the input `beside` is."""
+def check_out(
+    out: Any, beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out"
+) -> None:
+    """Raise `InvalidProblem` unless `out` fits a result and is where the input `beside` is.
+
+    `name` is what the caller calls it.
+    """
     if isinstance(out, MEMORY):
         as_array(out)  # says what to pass instead
     if is_device_array(out) != is_device_array(beside):
-        raise InvalidProblem("out must be on the same side as the input, host or device")
+        raise InvalidProblem(f"{name} must be on the same side as the input, host or device")
     if is_device_array(out):
         if out.context != beside.context:
-            raise InvalidProblem("the input and out belong to different contexts")
+            raise InvalidProblem(f"the input and {name} belong to different contexts")
     elif not isinstance(out, np.ndarray):
-        raise InvalidProblem(f"out must be an array, not {type(out).__name__}")
+        raise InvalidProblem(f"{name} must be an array, not {type(out).__name__}")
     elif not out.flags.writeable:
-        raise InvalidProblem("out is read-only")
+        raise InvalidProblem(f"{name} is read-only")
     if tuple(out.shape) != shape or out.dtype != dtype:
         raise InvalidProblem(
-            f"out must have shape {shape} and dtype {dtype}, not {tuple(out.shape)} and {out.dtype}"
+            f"{name} must have shape {shape} and dtype {dtype}, "
+            f"not {tuple(out.shape)} and {out.dtype}"
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.options import exact_number
-from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.drivers.discovery import DeviceSpec, depth_of_caller
 from opencl_lab.ops.filters.arguments import (
     Host,
     are_whole,
@@ -93,7 +93,7 @@ class Filtering:
     def _check_type(self, dtype: Type, what: str) -> None:
         if real_type_of(dtype).name not in TYPES or dtype.kind not in "biufc":
             raise InvalidProblem(
-                f"{what} of {dtype} are not offered here: scipy.ndimage.{self.name} may take them"
+                f"{what} of {dtype} are not offered here: convert them, such as to float32"
             )
 
     def _take(self, output: Any, is_complex: bool) -> None:
@@ -104,11 +104,13 @@ class Filtering:
             except TypeError as error:
                 raise InvalidProblem(f"output must be an array or a dtype: {error}") from None
             if is_complex and self.dtype.kind != "c" and not isinstance(output, str):
-                warnings.warn("promoting specified output dtype to complex", stacklevel=6)
+                warnings.warn(
+                    "promoting specified output dtype to complex", stacklevel=depth_of_caller()
+                )
                 self.dtype = np.promote_types(self.dtype, np.complex64)
         else:
             given = as_array(output) if not isinstance(output, np.ndarray) else output
-            check_out(given, self.array, tuple(self.array.shape), given.dtype)
+            check_out(given, self.array, tuple(self.array.shape), given.dtype, "output")
             self.out, self.dtype = given, given.dtype.newbyteorder("=")
         self._check_type(self.dtype, "results")
         if is_complex != (self.dtype.kind == "c"):
@@ -237,6 +239,11 @@ class Filtering:
             return self._by_parts(
                 lambda part, of: part.window(windows, footprint, reduce, cval, weights=of(weights))
             )
+        # Axes with a window of one value need no room beyond their edges.
+        windows = [window for window in windows if window.size > 1] or windows[:1]
+        footprint = footprint.reshape([window.size for window in windows])
+        if weights is not None:
+            weights = weights.reshape(footprint.shape)
         found = self._cval(cval)
         shape, types = self._parts
         total = types["dtype"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import numpy as np
@@ -43,7 +44,9 @@ ONE = np.ones(1)
 def _line(weights: Any) -> Host:
     line = host_weights(weights, "weights")
     if line.ndim != 1 or not line.size:
-        raise InvalidProblem(f"weights along an axis have one dimension, not shape {line.shape}")
+        raise InvalidProblem(
+            f"weights along an axis have one dimension and one value at least: not {line.shape}"
+        )
     return line
 
 
@@ -81,10 +84,10 @@ def correlate1d(call: Call, begin: Begin, weights: Any, axis: Any, edges: Edges)
 
     Notes
     -----
-    Integers with whole weights are summed exactly, modulo the size of the result's type; other
-    sums of integers, and those of float64, are made in float64; those of float32 in float32. A
-    result that is an integer is cut towards zero, bool is whether that is not zero. A NaN or an
-    infinity under the window counts, also under a weight of zero.
+    Integers with whole weights are summed exactly, modulo the size of the result's type. Other
+    results of float32 are summed in float32, if `input` is that, bool or of integers of up to 16
+    bits; all others in float64. A result that is an integer is cut towards zero, bool is whether
+    that is not zero. A NaN or an infinity under the window counts, also under a weight of zero.
     """
     line, (mode, cval, origin) = _line(weights), edges
     f = begin("correlate1d", is_complex=line.dtype.kind == "c")
@@ -107,6 +110,8 @@ def convolve1d(call: Call, begin: Begin, weights: Any, axis: Any, edges: Edges) 
 def _gaussian(sigma: Any, order: Any, truncate: Any, radius: Any) -> Host:
     """Return the weights of a correlation with a derivative of a Gaussian, in float64."""
     deviation, degree = real_number(sigma, "sigma"), whole_number(order, "order")
+    if not (math.isfinite(deviation) and deviation * deviation > 0):
+        raise InvalidProblem(f"sigma must be finite and not 0, not {deviation:g}")
     if degree < 0:
         raise InvalidProblem(f"the order of a derivative is not negative: {degree}")
     if radius is None:
