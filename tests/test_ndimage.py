@@ -352,6 +352,14 @@ def test_without_axes_or_width_the_array_is_copied(rng):
     assert ndimage.gaussian_filter(np.float32(3), 1) == 3
 
 
+def test_warnings_name_the_line_of_the_caller():
+    with pytest.warns(UserWarning, match="ignoring size") as first:
+        ndimage.median_filter(np.ones((4, 5)), 3, footprint=CROSS)
+    with pytest.warns(UserWarning, match="complex") as second:
+        ndimage.sobel(np.ones(4, np.complex64), output=np.float32)
+    assert {first[0].filename, second[0].filename} == {__file__}
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [

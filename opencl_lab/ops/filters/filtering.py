@@ -12,7 +12,7 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.options import exact_number
-from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.drivers.discovery import DeviceSpec, depth_of_caller
 from opencl_lab.ops.filters.arguments import (
     Host,
     are_whole,
@@ -104,7 +104,9 @@ class Filtering:
             except TypeError as error:
                 raise InvalidProblem(f"output must be an array or a dtype: {error}") from None
             if is_complex and self.dtype.kind != "c" and not isinstance(output, str):
-                warnings.warn("promoting specified output dtype to complex", stacklevel=6)
+                warnings.warn(
+                    "promoting specified output dtype to complex", stacklevel=depth_of_caller()
+                )
                 self.dtype = np.promote_types(self.dtype, np.complex64)
         else:
             given = as_array(output) if not isinstance(output, np.ndarray) else output
@@ -287,8 +289,7 @@ class Filtering:
         call.constants(given.values())
         image = contiguous(self.array, call)
         if not self.array.size:
-            result = empty(self.array, shape, self.dtype, call)
-            return self._placed(result)
+            return self._placed(empty(self.array, shape, self.dtype, call))
         target = direct_target(self.out, shape, self.dtype, (self.array,))
         held = problem.image.shape
         run = solver.run(

@@ -9,6 +9,7 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.options import real_number, whole_number
+from opencl_lab.drivers.discovery import depth_of_caller
 from opencl_lab.ops.alike import like
 from opencl_lab.ops.filters.arguments import Host, each, host_weights, one_window, size_of
 from opencl_lab.ops.filters.filtering import Filtering
@@ -48,7 +49,7 @@ def _places(f: Filtering, size: Any, footprint: Any, axes: Any) -> Host:
             raise InvalidProblem(f"{f.name} needs the size of a window, or its footprint")
         return np.ones([size_of(item) for item in each(size, count, "size")], bool)
     if size is not None:
-        warnings.warn("ignoring size because footprint is set", UserWarning, stacklevel=6)
+        warnings.warn("ignoring size because footprint is set", stacklevel=depth_of_caller())
     places = np.asarray(host_weights(footprint, "footprint"), bool)
     if places.ndim != count:
         raise InvalidProblem(
