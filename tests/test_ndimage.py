@@ -306,6 +306,8 @@ def test_the_order_of_axes(rng):
     np.testing.assert_array_equal(turned, right)
     turned = ndimage.median_filter(x, (5, 3), axes=(2, 1))
     np.testing.assert_array_equal(turned, scipy_ndimage.median_filter(x, (1, 3, 5)))
+    right, found = both("gaussian_laplace", x, 0.7, axes=(2, 0), mode="constant", cval=1.5)
+    assert is_near(found, right)
     weights = rng.standard_normal((3, 5))
     right = scipy_ndimage.correlate(x, weights[:, None], origin=(-1, 0, 1))
     assert is_near(ndimage.correlate(x, weights, axes=(2, 0), origin=(1, -1)), right)

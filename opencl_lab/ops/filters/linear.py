@@ -211,10 +211,10 @@ def _of_derivatives(
 ) -> list[Term]:
     """Return, for each axis, the filters of the derivative along it, all with its mode."""
     found = f.axes(axes)
-    terms = []
+    terms: list[Term] = []
     for axis, edge in zip(found, each(mode, len(found), "mode"), strict=True):
         orders = [order * (other == axis) for other in found]
-        term = _gaussians(found, sigma, orders, edge, truncate, radius)
+        term = sorted(_gaussians(found, sigma, orders, edge, truncate, radius), key=lambda t: t[0])
         terms.append(term or [(axis, np.ones(1), 0, "constant")])
     return terms
 
