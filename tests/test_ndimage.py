@@ -105,6 +105,14 @@ def test_results_of_all_types_are_those_of_scipy(name, rng):
                 assert is_near(found, right), (dtype, given)
 
 
+@pytest.mark.parametrize("mode", ["wrap", ("wrap", "mirror", "constant", "nearest")])
+def test_four_axes(mode, rng):
+    """A launch of two of them, neither the first nor the last, must not write where it reads."""
+    x = numbers(rng, "float32", (8, 9, 33, 8))
+    right, found = both("prewitt", x, -1, mode=mode, cval=2.5)
+    assert is_near(found, right)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_lines_shorter_than_the_window(mode, rng):
     """By windows, too, which SciPy has as lines alone here."""
@@ -252,6 +260,32 @@ def test_whole_results_are_cut_as_those_of_scipy():
     assert signs.tolist() == [1, 0, 2]
     flags = ndimage.correlate1d(np.array([True, False, True]), [-1, 1])
     assert flags.dtype == bool and flags.tolist() == [False, True, True]
+    far = np.full((40, 50), 2**63 + 2**40, np.uint64)
+    for name, argument in (("gaussian_filter", 1.0), ("uniform_filter", 3)):
+        right, found = both(name, far, argument)
+        np.testing.assert_array_equal(found, right)
+    numbers = np.array([2.0**63, 1e19, 2.0**64, np.nan, np.inf, -3.5, 1e12 + 1])
+    cut = ndimage.minimum_filter(numbers, 1, output="uint64").tolist()
+    assert cut == [2**63, 10**19, 0, 0, 0, 2**64 - 3, 10**12 + 1]
+
+
+@pytest.mark.parametrize("shape", [(12, 13), (60, 200)])
+def test_results_that_are_bool_are_cut_after_each_axis(shape, rng):
+    """For arrays of all sizes, and added up as NumPy adds."""
+    x = rng.random(shape) < 0.5
+    steps = np.roll(x, 1, 0) ^ np.roll(x, -1, 0)
+    right = steps | np.roll(steps, 1, 1) | np.roll(steps, -1, 1)
+    assert np.array_equal(ndimage.prewitt(x, 0, mode="wrap").view(np.uint8), right)
+    lines = [ndimage.correlate1d(x, [1, -2, 1], axis) for axis in (0, 1)]
+    assert np.array_equal(ndimage.laplace(x).view(np.uint8), lines[0] | lines[1])
+
+
+def test_whole_weights_of_any_size():
+    """By lines, and by the kernels of `conv2d`."""
+    x, large = np.arange(12).reshape(3, 4), int(1e30)
+    right = [[(large * value + 2**63) % 2**64 - 2**63 for value in row] for row in x.tolist()]
+    assert ndimage.correlate1d(x, [large * 1.0]).tolist() == right
+    assert ndimage.correlate(x, [[0.0], [1e30], [0.0]]).tolist() == right
 
 
 def test_cval_is_converted_as_numpy_converts():
@@ -259,6 +293,7 @@ def test_cval_is_converted_as_numpy_converts():
     high = ndimage.maximum_filter(x, 3, mode="constant", cval=300)
     assert high.tolist() == [[44, 44, 44]]
     assert ndimage.median_filter(x[0], 3, mode="constant", cval=300).tolist() == [7, 7, 7]
+    assert ndimage.minimum_filter(x[0], 3, mode="constant", cval=2**70 + 5).tolist() == [5, 7, 5]
     assert ndimage.correlate1d(x[0], [1, 0, 0], mode="constant", cval=0.75)[0] == 0
 
 
@@ -271,6 +306,8 @@ def test_the_order_of_axes(rng):
     np.testing.assert_array_equal(turned, right)
     turned = ndimage.median_filter(x, (5, 3), axes=(2, 1))
     np.testing.assert_array_equal(turned, scipy_ndimage.median_filter(x, (1, 3, 5)))
+    right, found = both("gaussian_laplace", x, 0.7, axes=(2, 0), mode="constant", cval=1.5)
+    assert is_near(found, right)
     weights = rng.standard_normal((3, 5))
     right = scipy_ndimage.correlate(x, weights[:, None], origin=(-1, 0, 1))
     assert is_near(ndimage.correlate(x, weights, axes=(2, 0), origin=(1, -1)), right)
@@ -317,6 +354,14 @@ def test_without_axes_or_width_the_array_is_copied(rng):
     assert ndimage.gaussian_filter(np.float32(3), 1) == 3
 
 
+def test_warnings_name_the_line_of_the_caller():
+    with pytest.warns(UserWarning, match="ignoring size") as first:
+        ndimage.median_filter(np.ones((4, 5)), 3, footprint=CROSS)
+    with pytest.warns(UserWarning, match="complex") as second:
+        ndimage.sobel(np.ones(4, np.complex64), output=np.float32)
+    assert {first[0].filename, second[0].filename} == {__file__}
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -329,6 +374,9 @@ def test_without_axes_or_width_the_array_is_copied(rng):
         (lambda x: ndimage.gaussian_filter(x, 1, mode="edge"), "mode must be one of"),
         (lambda x: ndimage.gaussian_filter(x, (1, 2, 3)), "sigma must be one value, or 2"),
         (lambda x: ndimage.gaussian_filter(x, 1, radius=-1), "radius"),
+        (lambda x: ndimage.gaussian_filter(x, np.inf), "radius"),
+        (lambda x: ndimage.gaussian_filter1d(x, np.nan), "sigma must be"),
+        (lambda x: ndimage.gaussian_filter1d(x, 0), "sigma must be"),
         (lambda x: ndimage.gaussian_filter(x, 1, axes=(0, 0)), "unique"),
         (lambda x: ndimage.gaussian_filter(x, 1, output=np.zeros(3)), "output must have shape"),
         (lambda x: ndimage.gaussian_filter(x, 1, cval=1j), "cval must be a real number"),

@@ -67,7 +67,13 @@ static inline result_vec_t to_result(const sum_vec_t v)
     return ${converted("uchar", "fabs(v) >= (sum_t)1" if real else "v != (sum_t)0")} & (uchar)1;
 % elif real and whole:
     /* Cut to an integer, of which the low bits are kept; zero for NaN and what 64 bits cannot hold. */
+% if result == "ulong":
+    const sum_vec_t top = v >= (sum_t)0x1p63f & v < (sum_t)0x1p64f ? (sum_vec_t)0x1p63f : (sum_vec_t)0;
+    const sum_vec_t rest = v - top;
+    return ${converted(result, "top")} + ${converted(result, converted("long", "fabs(rest) < (sum_t)0x1p63f ? rest : (sum_vec_t)0"))};
+% else:
     return ${converted(result, converted("long", "fabs(v) < (sum_t)0x1p63f ? v : (sum_vec_t)0"))};
+% endif
 % else:
     return ${converted(result)};
 % endif
@@ -80,11 +86,12 @@ static inline void store(const sum_vec_t v, __global result_t *to, __global cons
     r *= r;
 % endif
 % if "add" in NUMBERS.combine:
+<% plus = "|=" if NUMBERS.result == "bool" else "+=" %>\
     if (count >= WIDTH) {
-        r += ${at(NUMBERS, "global const", "result", "before")};
+        r ${plus} ${at(NUMBERS, "global const", "result", "before")};
     } else {
         for (int l = 0; l < count; ++l)
-            ((__private result_t *)&r)[l] += before[l];
+            ((__private result_t *)&r)[l] ${plus} before[l];
     }
 % endif
 % if "root" in NUMBERS.combine:

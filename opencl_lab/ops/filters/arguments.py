@@ -96,7 +96,8 @@ def rounded(weights: Host, dtype: Type) -> Host:
     """
     if dtype.kind == "u":
         bits = 8 * dtype.itemsize
-        return np.array([int(weight) % 2**bits for weight in weights.ravel().tolist()], dtype)
+        found = np.array([int(weight) % 2**bits for weight in weights.ravel().tolist()], dtype)
+        return found.reshape(weights.shape)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         found = np.ascontiguousarray(weights, dtype)
         if dtype == np.float32 and weights.ndim == 1 and symmetry(weights) == 1:

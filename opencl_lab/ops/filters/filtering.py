@@ -294,8 +294,7 @@ class Filtering:
         call.constants(given.values())
         image = contiguous(self.array, call)
         if not self.array.size:
-            result = empty(self.array, shape, self.dtype, call)
-            return self._placed(result)
+            return self._placed(empty(self.array, shape, self.dtype, call))
         target = direct_target(self.out, shape, self.dtype, (self.array,))
         held = problem.image.shape
         run = solver.run(

@@ -21,9 +21,10 @@ from opencl_lab.ops.filters.arguments import (
     host_weights,
     mode_of,
     one_window,
+    rounded,
 )
 from opencl_lab.ops.filters.filtering import Filtering, Term
-from opencl_lab.ops.filters.problem import Window
+from opencl_lab.ops.filters.problem import LONGEST, Window
 from opencl_lab.ops.filters.signatures import (
     Begin,
     Edges,
@@ -38,7 +39,6 @@ from opencl_lab.runtime.replay import replayed
 
 LEAST_SIGMA = 1e-15
 """Axes with no larger sigma are not filtered."""
-ONE = np.ones(1)
 
 
 def _line(weights: Any) -> Host:
@@ -114,12 +114,14 @@ def _gaussian(sigma: Any, order: Any, truncate: Any, radius: Any) -> Host:
         raise InvalidProblem(f"sigma must be finite and not 0, not {deviation:g}")
     if degree < 0:
         raise InvalidProblem(f"the order of a derivative is not negative: {degree}")
-    if radius is None:
-        radius = int(real_number(truncate, "truncate") * deviation + 0.5)
-    reach = whole_number(radius, "radius")
-    if reach < 0:
-        raise InvalidProblem(f"the radius of a filter is not negative: {reach}")
-    x = np.arange(-reach, reach + 1)
+    if not deviation * deviation > 0:
+        raise InvalidProblem(f"sigma must be a number other than zero, not {deviation}")
+    far = real_number(truncate, "truncate") * deviation + 0.5
+    if radius is not None:
+        far = whole_number(radius, "radius")
+    if not -1 < far < LONGEST // 2:
+        raise InvalidProblem(f"the radius of a filter is from 0 to {LONGEST // 2 - 1:,}, not {far}")
+    x = np.arange(-int(far), int(far) + 1)
     with np.errstate(all="ignore"):
         variance = np.float64(deviation) * deviation
         bell = np.exp(-0.5 / variance * x**2)
@@ -128,7 +130,7 @@ def _gaussian(sigma: Any, order: Any, truncate: Any, radius: Any) -> Host:
         p = np.poly1d([1.0])
         for _ in range(degree):
             p = p.deriv() - np.poly1d([1.0 / variance, 0.0]) * p
-        weights: Host = bell if not degree else p(x) * bell
+        weights: Host = p(x) * bell
     return weights[::-1]
 
 
@@ -214,11 +216,11 @@ def _of_derivatives(
 ) -> list[Term]:
     """Return, for each axis, the filters of the derivative along it, all with its mode."""
     found = f.axes(axes)
-    terms = []
+    terms: list[Term] = []
     for axis, edge in zip(found, each(mode, len(found), "mode"), strict=True):
         orders = [order * (other == axis) for other in found]
-        term = _gaussians(found, sigma, orders, edge, truncate, radius)
-        terms.append(term or [(axis, ONE, 0, "constant")])
+        term = sorted(_gaussians(found, sigma, orders, edge, truncate, radius), key=lambda t: t[0])
+        terms.append(term or [(axis, np.ones(1), 0, "constant")])
     return terms
 
 
@@ -254,9 +256,8 @@ def _differences(f: Filtering, across: list[int], axis: Any, mode: Any, cval: An
     """Return differences along an axis, smoothed across it by weights."""
     along = f.axis(axis)
     modes = [mode_of(one) for one in each(mode, f.ndim, "mode")]
-    order = (along, *(d for d in range(f.ndim) if d != along))
-    lines = [np.array([-1, 0, 1] if d == along else across) for d in order]
-    return f.weighted([[(d, w, 1, modes[d]) for d, w in zip(order, lines, strict=True)]], cval)
+    others = [(d, np.array(across), 1, modes[d]) for d in range(f.ndim) if d != along]
+    return f.weighted([[(along, np.array([-1, 0, 1]), 1, modes[along]), *others]], cval)
 
 
 @like(differences)
@@ -353,14 +354,13 @@ def _by_window(
     f, turned = begin(name, is_complex=array.dtype.kind == "c"), name == "convolve"
     count = len(f.axes(axes))
     if array.ndim != count or not array.size:
-        found = f"not shape {array.shape}"
-        raise InvalidProblem(f"weights for {count} axes have as many dimensions, and {found}")
+        raise InvalidProblem(f"{count} axes take weights of as many dimensions, not {array.shape}")
     array = f.turned(array, axes)
     windows = f.windows(array.shape, mode, origin, axes, turned=turned)
     if _is_of_images(f, windows, array, cval, turned):
         return conv2d(
             f.array,
-            array if f.dtype.kind == "f" else array.astype(np.int64),
+            array if f.dtype.kind == "f" else rounded(array, np.dtype(np.uint64)).view(np.int64),
             boundary=cast(Boundary, windows[0].mode),
             cval=cval,
             flip=turned,

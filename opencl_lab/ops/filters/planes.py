@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -62,14 +63,23 @@ class Planes(Algorithm[LinesProblem]):
         alone = self._lines.default_config(problem, device)
         launches: list[Launch] = []
         done: list[Pass] = []
+        target = ""
         for pair in _pairs(found):
             if pair[0] in done:
                 continue
-            if self._fits(pair, config, device):
-                launches.append(self._launch(pair, config, device))
-                done += pair
+            steps = pair if self._fits(pair, config, device) else pair[:1]
+            done += steps
+            # The second of two passes would write where the first one reads.
+            source = "image" if steps[0].source == "image" else target
+            target = steps[-1].target
+            if target == source:
+                target = "line_1" if source == "line_0" else "line_0"
+            if len(steps) > 1:
+                ends = replace(steps[0], source=source), replace(steps[1], target=target)
+                launches.append(self._launch(ends, config, device))
             else:
-                launches.append(self._lines.launch(pair[0], alone, device))
+                one = replace(steps[0], source=source, target=target)
+                launches.append(self._lines.launch(one, alone, device))
         used = {
             item for one in launches for item in one.arguments.values() if isinstance(item, str)
         }
@@ -82,9 +92,8 @@ class Planes(Algorithm[LinesProblem]):
             return False
         first, second = (one.problem for one in pair)
         (one,), (other,) = first.windows, second.windows
-        commute = first.reduce == "sum" and (
-            first.sum_type == first.result_type or is_whole(first.sum_type)
-        )
+        uncut = is_whole(first.sum_type) and first.result_type.kind != "b"
+        commute = first.reduce == "sum" and (uncut or first.sum_type == first.result_type)
         if not commute or abs(one.axis - other.axis) != 1 or "constant" in (one.mode, other.mode):
             return False
         row = max(one, other, key=lambda window: window.axis)

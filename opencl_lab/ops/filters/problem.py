@@ -72,9 +72,12 @@ class FilterProblem(Problem):
                 raise InvalidProblem(f"an axis or window of {longest:,} values is too long")
 
     def outside(self, dtype: Type) -> dict[str, Any]:
-        """Return the values beyond the edges in a type, as NumPy converts numbers."""
+        """Return the values beyond the edges in a type; of integers the low bits are kept."""
+        values: list[Any] = list(self.cval)
+        if dtype.kind in "iu":
+            values = [value % 2**64 if isinstance(value, int) else value for value in values]
         with np.errstate(all="ignore"):
-            values = [np.asarray(value).astype(dtype)[()] for value in self.cval]
+            values = [np.asarray(value).astype(dtype)[()] for value in values]
         return {"cval_0": values[0], "cval_1": values[1]}
 
     @property

@@ -49,9 +49,7 @@ def _places(f: Filtering, size: Any, footprint: Any, axes: Any) -> Host:
             raise InvalidProblem(f"{f.name} needs the size of a window, or its footprint")
         return np.ones([size_of(item) for item in each(size, count, "size")], bool)
     if size is not None:
-        warnings.warn(
-            "ignoring size because footprint is set", UserWarning, stacklevel=depth_of_caller()
-        )
+        warnings.warn("ignoring size because footprint is set", stacklevel=depth_of_caller())
     places = np.asarray(host_weights(footprint, "footprint"), bool)
     if places.ndim != count:
         raise InvalidProblem(
