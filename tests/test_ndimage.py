@@ -354,14 +354,6 @@ def test_without_axes_or_width_the_array_is_copied(rng):
     assert ndimage.gaussian_filter(np.float32(3), 1) == 3
 
 
-def test_warnings_name_the_line_of_the_caller():
-    with pytest.warns(UserWarning, match="ignoring size") as first:
-        ndimage.median_filter(np.ones((4, 5)), 3, footprint=CROSS)
-    with pytest.warns(UserWarning, match="complex") as second:
-        ndimage.sobel(np.ones(4, np.complex64), output=np.float32)
-    assert {first[0].filename, second[0].filename} == {__file__}
-
-
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -374,9 +366,7 @@ def test_warnings_name_the_line_of_the_caller():
         (lambda x: ndimage.gaussian_filter(x, 1, mode="edge"), "mode must be one of"),
         (lambda x: ndimage.gaussian_filter(x, (1, 2, 3)), "sigma must be one value, or 2"),
         (lambda x: ndimage.gaussian_filter(x, 1, radius=-1), "radius"),
-        (lambda x: ndimage.gaussian_filter(x, np.inf), "radius"),
         (lambda x: ndimage.gaussian_filter1d(x, np.nan), "sigma must be"),
-        (lambda x: ndimage.gaussian_filter1d(x, 0), "sigma must be"),
         (lambda x: ndimage.gaussian_filter(x, 1, axes=(0, 0)), "unique"),
         (lambda x: ndimage.gaussian_filter(x, 1, output=np.zeros(3)), "output must have shape"),
         (lambda x: ndimage.gaussian_filter(x, 1, cval=1j), "cval must be a real number"),

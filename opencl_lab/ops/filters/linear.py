@@ -114,8 +114,6 @@ def _gaussian(sigma: Any, order: Any, truncate: Any, radius: Any) -> Host:
         raise InvalidProblem(f"sigma must be finite and not 0, not {deviation:g}")
     if degree < 0:
         raise InvalidProblem(f"the order of a derivative is not negative: {degree}")
-    if not deviation * deviation > 0:
-        raise InvalidProblem(f"sigma must be a number other than zero, not {deviation}")
     far = real_number(truncate, "truncate") * deviation + 0.5
     if radius is not None:
         far = whole_number(radius, "radius")
