@@ -9,10 +9,9 @@ Where SciPy contradicts itself, these functions have one rule: a NaN under the w
 also for ranks, and nowhere else; integers are exact; `cval` is converted as NumPy converts numbers.
 """
 
+from opencl_lab.ops.filters.convolving import convolve, correlate
 from opencl_lab.ops.filters.linear import (
-    convolve,
     convolve1d,
-    correlate,
     correlate1d,
     gaussian_filter,
     gaussian_filter1d,

@@ -101,11 +101,11 @@ def _sorted(
     counts = np.empty((comm.size, own.size), np.int64)
     with phases.communication(comm):
         comm.Allgather(own, counts)
-    runs = buckets.runs(counts.sum(axis=0), units)
+    every = counts.sum(axis=0)
+    runs = buckets.runs(every, units)
     if runs is None or _longest_cut(runs, bounds) > buckets.border:
         return None
     # In a bucket, elements lie rank by rank, and chunk by chunk.
-    every = counts.sum(axis=0)
     places = np.cumsum(every) - every + counts[: comm.rank].sum(axis=0)
     places = places + np.cumsum(table, axis=0) - table
     with phases.communication(comm):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.ops.conv2d.trials import BOUNDARIES
-from opencl_lab.ops.filters import linear, ranks
+from opencl_lab.ops.filters import convolving, ranks
 from opencl_lab.ops.filters.numbers import mean_type, sum_type
 from opencl_lab.ops.filters.problem import LinesProblem, Window, WindowProblem
 from opencl_lab.ops.filters.solver import LINES, WINDOW
@@ -100,7 +100,7 @@ def _windows(
 
     def call(x: Any, **how: Any) -> Any:
         if name == "correlate":
-            return linear.correlate(x, weights, mode=mode, **how)
+            return convolving.correlate(x, weights, mode=mode, **how)
         return getattr(ranks, name)(x, footprint=places, mode=mode, **how)
 
     return Task(call, (image,), (right.astype(dtype),))
