@@ -245,28 +245,33 @@ def gaussian_gradient_magnitude(
     return f.weighted(_of_derivatives(f, sigma, 1, mode, axes, *reach), cval, root=True)
 
 
-def _differences(f: Filtering, across: list[int], axis: Any, mode: Any, cval: Any) -> AnyArray:
+def _differences(
+    f: Filtering, across: list[int], axis: Any, mode: Any, cval: Any, axes: Any
+) -> AnyArray:
     """Return differences along an axis, smoothed across it by weights."""
-    along = f.axis(axis)
-    modes = [mode_of(one) for one in each(mode, f.ndim, "mode")]
-    others = [(d, np.array(across), 1, modes[d]) for d in range(f.ndim) if d != along]
-    return f.weighted([[(along, np.array([-1, 0, 1]), 1, modes[along]), *others]], cval)
+    along, found = f.axis(axis), f.axes(axes)
+    if along not in found:
+        raise InvalidProblem(f"axis {axis} is not among the axes {axes}")
+    modes = [mode_of(one) for one in each(mode, len(found), "mode")]
+    edges = dict(zip(found, modes, strict=True))
+    others = [(d, np.array(across), 1, edges[d]) for d in found if d != along]
+    return f.weighted([[(along, np.array([-1, 0, 1]), 1, edges[along]), *others]], cval)
 
 
 @like(differences)
-def sobel(call: Call, begin: Begin, axis: Any, mode: Any, cval: Any) -> AnyArray:
-    """Return differences along an axis, smoothed by 1, 2, 1 along the others.
+def sobel(call: Call, begin: Begin, axis: Any, mode: Any, cval: Any, axes: Any) -> AnyArray:
+    """Return differences along an axis, smoothed by 1, 2, 1 along the others of `axes`.
 
-    See `scipy.ndimage.sobel`, and `correlate1d` for the parameters; `mode` may be one for each
-    axis.
+    See `scipy.ndimage.sobel`, and `correlate1d` for the parameters; `mode` may be one for each of
+    `axes`, which SciPy lacks: all by default.
     """
-    return _differences(begin("sobel"), [1, 2, 1], axis, mode, cval)
+    return _differences(begin("sobel"), [1, 2, 1], axis, mode, cval, axes)
 
 
 @like(differences)
-def prewitt(call: Call, begin: Begin, axis: Any, mode: Any, cval: Any) -> AnyArray:
+def prewitt(call: Call, begin: Begin, axis: Any, mode: Any, cval: Any, axes: Any) -> AnyArray:
     """Return differences along an axis, smoothed by 1, 1, 1 along the others; else as `sobel`."""
-    return _differences(begin("prewitt"), [1, 1, 1], axis, mode, cval)
+    return _differences(begin("prewitt"), [1, 1, 1], axis, mode, cval, axes)
 
 
 @replayed()

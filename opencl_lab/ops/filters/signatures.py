@@ -45,11 +45,12 @@ def differences(
     mode: Any = "reflect",
     cval: complex = 0.0,
     *,
+    axes: Any = None,
     queue: Any = None,
     device: DeviceSpec = None,
 ) -> tuple[Any, ...]:
-    """Take what `scipy.ndimage.sobel` does: axis, mode, cval."""
-    return partial(Filtering.of, call, input, output, queue, device), axis, mode, cval
+    """Take what `scipy.ndimage.sobel` does: axis, mode, cval; and axes, which that lacks."""
+    return partial(Filtering.of, call, input, output, queue, device), axis, mode, cval, axes
 
 
 def of_gaussians(
