@@ -11,11 +11,13 @@ one only where there are more cases than these.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.lab.ops.keys import ORDERS
 from opencl_lab.ops.conv2d.trials import ODD_SIZES as OBLONG
 from opencl_lab.ops.gemm.trials import ODD_SIZES as BEYOND
@@ -65,12 +67,24 @@ class Case:
         return problem, inputs, operation.expected(problem, inputs)
 
 
+def usual_options(operation, algorithm, device):
+    """Return the options of a problem that an algorithm is for: none, or those of a case."""
+    cases = (case.options for case in ROWS[operation.name] if case.arrays is None)
+    for options in ({}, *cases):
+        with suppress(InvalidConfig):
+            algorithm.default_config(operation.problem(**options), device)
+            return options
+    raise AssertionError(f"{algorithm.name} is for no case of {operation.name}")
+
+
 def around_parameters(operation, algorithm, device):
     """Return cases of the sizes at which the default configuration changes its ways."""
-    config = algorithm.default_config(operation.problem(), device)
+    options = usual_options(operation, algorithm, device)
+    config = algorithm.default_config(operation.problem(**options), device)
     values = {value for value in config.values() if type(value) is int and 2 <= value <= 20_000}
     sizes = {value + step for value in values for step in (-1, 0, 1)}
-    return [Case(f"edge-{size}", {operation.size_option: size}) for size in sorted(sizes)]
+    name = operation.size_option
+    return [Case(f"edge-{size}", {**options, name: size}) for size in sorted(sizes)]
 
 
 def keys_of(dtype, shape):
@@ -146,6 +160,18 @@ PIXELS = (  # each type, mode and boundary; those of mode valid are not looked a
     ("float32", "full", "wrap", False),
     ("float16", "same", "mirror", True),
 )
+FILTERS: dict[str, dict[str, Any]] = {  # each filter, type and mode
+    "gradient": {"gradient": 1.5, "mode": "constant", "cval": 2.0},
+    "mean": {"mean": 4, "dtype": "uint16", "mode": "mirror"},
+    "minimum": {"minimum": 5, "dtype": "int16", "depth": 9, "mode": "wrap"},
+    "maximum": {"maximum": 6, "dtype": "float64", "mode": "nearest"},
+    "median": {"median": 3, "axes": (0, 2), "depth": 9},
+    "percentile": {"percentile": 30.0, "ksize": 7, "dtype": "uint8", "mode": "wrap"},
+    "sobel": {"sobel": True, "dtype": "uint8", "channels": 3},
+    "prewitt": {"prewitt": True, "axis": 0, "dtype": "float64", "mode": "nearest"},
+    "laplace": {"laplace": True, "dtype": "int32", "depth": 9, "mode": "mirror"},
+    "cut": {"gaussian": 2.0, "dtype": "uint8", "mode": "constant", "cval": 7.0},
+}
 RECTANGLE = {"m": 70, "n": 131, "k": 45}  # less than most tiles
 DESCENDING = ("uint8", "int32", "float32")  # other cases have two of them in ascending order
 SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_003)
@@ -266,6 +292,14 @@ ROWS: dict[str, list[Case]] = {
         Case("few-rows", {**BEYOND, "m": 5, "trans_a": True}, sweep=True),
         Case("sweep", BEYOND, sweep=True),
         Case("sweep-TT", {**BEYOND, "trans_a": True, "trans_b": True, "beta": 0.5}, sweep=True),
+    ],
+    "filter": [
+        *(Case(f"size-{size}", {"size": size}) for size in (0, 1, 130)),
+        *(Case(name, {**OBLONG, **options}, sweep=True) for name, options in FILTERS.items()),
+        Case("colours", {"median": 5}, arrays=_colours),
+        Case("special", {"gaussian": 1.0}, arrays=_special_image),
+        Case("special-median", {"median": 3}, arrays=_special_image),
+        Case("sweep", OBLONG, sweep=True),
     ],
     "conv2d": [
         *(Case(f"size-{size}", {"size": size}) for size in (0, 1, 130)),

@@ -17,6 +17,7 @@ SMALL = {
     "sort": {"n": 70_001},
     "gemm": {"size": 33, "dtype": "complex64", "alpha": 1 + 2j},
     "conv2d": {"size": 40, "ksize": 31},
+    "filter": {"size": 40, "median": 3},
     "dft": {"n": 1_009},
     "topk": {"n": 3_000, "k": 4},
     "unique": {"n": 3_000, "counts": True},

@@ -37,6 +37,11 @@ PROBLEMS = {
         {"height": 250, "width": 341, "ksize": 31, "mode": "full"},  # by transforms
         {"height": 250, "width": 341, "filter": "gaussian", "ksize": 7, "dtype": "uint8"},
     ],
+    "filter": [
+        {"height": 301, "width": 257, "gaussian": 3.0},
+        {"height": 301, "width": 257, "mean": 6, "dtype": "float64", "channels": 3},
+        {"size": 90, "depth": 11, "median": 4},
+    ],
     "dft": [
         {"n": 1 << 16},
         {"n": 1_000, "batch": 91, "dtype": "float32"},

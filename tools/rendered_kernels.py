@@ -88,6 +88,11 @@ LARGE: dict[str, list[dict[str, Any]]] = {
         *_each(m=(64, 1), n=(4096,), k=(4096,), trans_a=(False, True)),
     ],
     "conv2d": _each(size=(1024,), ksize=(3, 7, 15, 31, 63), dtype=("uint8", "float32", "float64")),
+    "filter": [
+        *_each(size=(3000,), gaussian=(2.0, 20.0), dtype=("uint8", "float32", "float64")),
+        *_each(size=(3000,), median=(3, 5), dtype=("uint8", "float32"), channels=(1, 3)),
+        *_each(size=(256,), depth=(256,), maximum=(5,), dtype=("uint16", "float32")),
+    ],
     "dft": [
         *_each(n=(44_100, 65_536, 1 << 20, 1 << 24, 3**13, 1_000_003), inverse=(False, True)),
         *_each(n=(4096, 10_007, 100_000), batch=(100,), dtype=("complex128", "float32")),

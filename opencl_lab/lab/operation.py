@@ -42,7 +42,8 @@ class Option:
     name : str
         Python keyword; the command line writes it with dashes.
     type : type
-        ``int``, ``float``, ``complex`` (which a real number is, too), ``str`` or ``bool`` (a flag).
+        ``int``, ``float``, ``complex`` (which a real number is, too), ``str``, ``bool`` (a flag)
+        or ``tuple`` (of whole numbers).
     default : object
         The default value.
     help : str

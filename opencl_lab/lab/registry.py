@@ -11,6 +11,7 @@ from opencl_lab.lab.operation import Operation
 OPERATIONS: dict[str, Operation[Any] | str] = {
     "conv2d": "opencl_lab.lab.ops.conv2d.operation:CONV2D",
     "dft": "opencl_lab.lab.ops.dft.operation:DFT",
+    "filter": "opencl_lab.lab.ops.filters.operation:FILTER",
     "gemm": "opencl_lab.lab.ops.gemm.operation:GEMM",
     "sort": "opencl_lab.lab.ops.sort.operation:SORT",
     "topk": "opencl_lab.lab.ops.select.topk:TOPK",

@@ -20,6 +20,7 @@ from opencl_lab.core.queues import finish
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.fft.functions import cosine, direct, fourier
+from opencl_lab.ops.filters.calls import filter
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.select.functions import searchsorted, topk
 from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
@@ -32,7 +33,7 @@ FUNCTIONS = {
     function.__name__: function
     for function in (
         *(item for module in (fourier, cosine, direct) for item in vars(module).values()),
-        *(sort, argsort, sort_by_key, topk, searchsorted, gemm, conv2d),
+        *(sort, argsort, sort_by_key, topk, searchsorted, gemm, conv2d, filter),
     )
     if inspect.isfunction(function) and is_replayed(function)
 }

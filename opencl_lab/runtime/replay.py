@@ -184,6 +184,11 @@ def is_replayed(function: Callable[..., Any]) -> bool:
     return function in _public
 
 
+def implementation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the implementation of a public function, which takes a `Call` first."""
+    return _public[function].function
+
+
 def data_and_values(
     function: Callable[..., Any], options: Mapping[str, Any]
 ) -> tuple[list[Any], list[str]]:

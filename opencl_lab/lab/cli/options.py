@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from opencl_lab.lab.cli.common import add_options, option
-from opencl_lab.lab.cli.values import NUMBER, WHOLE_NUMBER, variants
+from opencl_lab.lab.cli.values import NUMBER, WHOLE_NUMBER, WHOLE_NUMBERS, variants
 from opencl_lab.lab.engine.request import Request
 from opencl_lab.lab.offline import TARGETS
 from opencl_lab.lab.operation import Operation, Option
@@ -23,7 +23,7 @@ UNUSED_OVER_RANKS = (
     *("--against", "--baseline", "--threads", "--resident", "--vary", "--time-limit"),
     "--memory-limit",
 )
-TYPES: dict[type, Any] = {int: WHOLE_NUMBER, complex: NUMBER}
+TYPES: dict[type, Any] = {int: WHOLE_NUMBER, complex: NUMBER, tuple: WHOLE_NUMBERS}
 """Types of options that differ between command line and Python."""
 
 RUN_OPTIONS = (

@@ -41,13 +41,13 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     `wrong` is the error message; it may contain the `value` and the `error`.
     """
 
-    def __init__(self, name: str, read: Callable[[str], complex], wrong: str):
+    def __init__(self, name: str, read: Callable[[str], Any], wrong: str):
         self.name, self._read, self._wrong = name, read, wrong
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> complex:
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the number, or fail with an error message of Click."""
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # a default
+            return value  # a default
         try:
             return self._read(value)
         except (ValueError, OverflowError) as error:
@@ -59,6 +59,8 @@ WHOLE_NUMBER = Parsed("integer", _whole, "{value!r} is not a valid integer.")
 NUMBER = Parsed(
     "number", number_of, "{value!r} is not a valid number; complex ones are written 1+2j."
 )
+WHOLE_NUMBERS = Parsed("integers", whole_numbers, "{error}.")
+"""Such as ``0,1``."""
 BYTE_COUNT = Parsed("bytes", bytes_of, "{error}.")
 """Such as ``2e9``, ``256M`` or ``1.5 GiB``, in units of 1024."""
 

@@ -1,4 +1,4 @@
-"""Reading and writing a user's arrays in files: `.npy`, `.npz`, text, sound, images."""
+"""Reading and writing a user's arrays in files: `.npy`, `.npz`, text, sound, images, volumes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from opencl_lab.lab.files.blocks import NpyFile, check_numbers, scratch_file
 from opencl_lab.lab.files.media import check_picture, read_picture, read_sound, write_picture
 from opencl_lab.lab.files.source import DEVICE, STDIN, STDOUT, split_part, standard_input
 from opencl_lab.lab.files.text import check_text, read_columns, read_text, write_columns, write_text
+from opencl_lab.lab.files.tiff import check_tiff, read_tiff, write_tiff
 
 __all__ = [
     "FORMATS",
@@ -27,6 +28,7 @@ __all__ = [
     "SOUNDS",
     "STDIN",
     "STDOUT",
+    "TIFFS",
     "NpyFile",
     "Stored",
     "check_array",
@@ -45,6 +47,7 @@ __all__ = [
 NUMPY = (".npy", ".npz")
 FORMATS = (*NUMPY, ".csv", ".txt")
 PICTURES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm")
+TIFFS = (".tif", ".tiff")
 SOUNDS = (".wav",)  # only read
 BLOCK = 1 << 16  # bytes that are read at once
 TEXTS = {".csv": ",", ".txt": " "}
@@ -136,6 +139,8 @@ def _read(
             raise ValueError(f"it has no parts with names, such as {part!r}")
         elif suffix in PICTURES:
             array = read_picture(path)
+        elif suffix in TIFFS:
+            array = read_tiff(path)
         else:
             array, options["rate"] = read_sound(path)
     except InvalidProblem:
@@ -271,6 +276,8 @@ def check_array(
     try:
         if suffix in PICTURES:
             check_picture(array, like)
+        if suffix in TIFFS:
+            check_tiff(array)
         # Columns are computed only if needed, since that takes time.
         matters = suffix in TEXTS and (bool(parts) or array.ndim > 2)
         in_columns = matters and columns is not None and columns() is not None
@@ -308,13 +315,15 @@ def write_array(
     are all arrays of a result by name, if there are several: members of an ``.npz`` file, or
     columns of a text file if `columns` has them. InvalidProblem is raised if it cannot be written.
     """
-    _check_format(path, "write", (*FORMATS, *PICTURES))
+    _check_format(path, "write", (*FORMATS, *PICTURES, *TIFFS))
     check_array(path, array, columns, like=like, parts=parts)
     suffix = _suffix(path)
     try:
         with write_target(path) as temporary:
             if suffix in PICTURES:
                 write_picture(temporary, suffix, array, like)
+            elif suffix in TIFFS:
+                write_tiff(temporary, array)
             elif suffix == ".npy":
                 np.save(temporary, array, allow_pickle=False)
             elif suffix == ".npz":

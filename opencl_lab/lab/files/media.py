@@ -83,7 +83,7 @@ def check_picture(array: np.ndarray[Any, Any], like: np.ndarray[Any, Any] | None
     if not array.size or (array.ndim != 2 and not _is_coloured(array)):
         raise ValueError(
             "a picture has rows and columns, and 3 or 4 colours or none, "
-            f"not the shape {array.shape}"
+            f"not the shape {array.shape}: .tif and .npy hold volumes"
         )
     _white(array if like is None else like)
 

@@ -19,6 +19,7 @@ STDOUT = "/dev/stdout"
 BEGINNINGS = {
     b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"PK\x05\x06": ".npz", b"RIFF": ".wav",
     b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg",
+    b"II*\0": ".tif", b"MM\0*": ".tif",
     b"P2\n": ".pgm", b"P5\n": ".pgm", b"P3\n": ".ppm", b"P6\n": ".ppm",
 }  # fmt: skip
 """The first bytes of each format; other files are text."""

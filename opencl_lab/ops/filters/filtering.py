@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,23 @@ from opencl_lab.runtime.call import Call
 
 Term: TypeAlias = Sequence[tuple[int, Host, int, str]]
 """Filters along axes, one after the other: axis, weights, values before the centre, mode."""
+
+
+class Asked(NamedTuple):
+    """What a call solves: its solver, its problem, and the inputs besides the array."""
+
+    solver: Solver[Any]
+    problem: FilterProblem
+    inputs: Mapping[str, Host]
+
+
+class Inquiry(Call):
+    """Stands for a call of which is asked what it would solve; nothing runs."""
+
+    asked: Asked | None = None
+
+    def use(self, array: Any, queue: Any = None, device: DeviceSpec = None) -> None:
+        """Take any array, and no queue."""
 
 
 @dataclass
@@ -196,7 +213,7 @@ class Filtering:
         problem = LinesProblem(
             shape, sum_type=total, reduce="sum", cval=found, terms=windows, root=root, **types
         )
-        return self._run(
+        return self.run(
             LINES, problem, {"weights": np.concatenate([rounded(line, total) for line in weights])}
         )
 
@@ -213,7 +230,7 @@ class Filtering:
         problem = LinesProblem(
             shape, sum_type=total, reduce="mean", cval=found, terms=(tuple(windows),), **types
         )
-        return self._run(LINES, problem, {})
+        return self.run(LINES, problem, {})
 
     def extremes(self, windows: Sequence[Window], reduce: str, cval: Any) -> AnyArray:
         """Return minima or maxima along axes; windows of one value need no work."""
@@ -222,7 +239,7 @@ class Filtering:
         shape, types = self._parts
         found = {"cval": self._cval(cval), "terms": (tuple(windows),), **types}
         problem = LinesProblem(shape, sum_type=types["dtype"], reduce=reduce, **found)
-        return self._run(LINES, problem, {})
+        return self.run(LINES, problem, {})
 
     def window(
         self,
@@ -267,9 +284,9 @@ class Filtering:
         if weights is not None:
             inputs["weights"] = rounded(weights[footprint], total)
         if problem.result_type == types["result_type"]:
-            return self._run(WINDOW, problem, inputs)
+            return self.run(WINDOW, problem, inputs)
         ranked = Filtering(self.call, self.name, self.array, None, self.array.dtype)
-        found_ranks = ranked._run(WINDOW, problem, inputs)
+        found_ranks = ranked.run(WINDOW, problem, inputs)
         return Filtering(self.call, self.name, found_ranks, self.out, self.dtype).copy()
 
     def _by_parts(self, run: Any) -> AnyArray:
@@ -283,11 +300,17 @@ class Filtering:
         assign(self.out, result, self.call)
         return self.out
 
-    def _run(
-        self, solver: Solver[Any], problem: FilterProblem, inputs: Mapping[str, Host]
+    def run(
+        self, solver: Solver[Any], problem: FilterProblem, inputs: Mapping[str, Host], **how: Any
     ) -> AnyArray:
-        """Return the result of a problem, in the array for it if there is one."""
+        """Return the result of a problem, in the array for it if there is one.
+
+        `how` chooses the algorithm and its configuration, see `Solver.run`.
+        """
         call, shape = self.call, tuple(self.array.shape)
+        if isinstance(call, Inquiry):
+            call.asked = Asked(solver, problem, inputs)
+            return self.array
         given: dict[str, Any] = dict(inputs)
         if is_device_array(self.array):
             given = {name: to_device(array, call.queue) for name, array in inputs.items()}
@@ -302,6 +325,7 @@ class Filtering:
             {**given, "image": reshaped(image, held, call)},
             out={"result": None if target is None else reshaped(target, held, call)},
             call=call,
+            **how,
         )
         if target is not None:
             return self.out

@@ -122,6 +122,8 @@ class _Padded(Algorithm[Any]):
 class PaddedWindow(_Padded):
     """A window of any shape."""
 
+    name = "window"
+
     def plan(self, problem: WindowProblem, config: Config, device: Device) -> Plan:
         """Plan a copy that is continued beyond the edges, and the filter of it."""
         buffers = [problem.image]

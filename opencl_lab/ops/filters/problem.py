@@ -53,8 +53,8 @@ class FilterProblem(Problem):
     two real ones, in an axis of their own at the end.
     """
 
-    sizes: ClassVar[tuple[str, ...]] = ()
-    layout: ClassVar[tuple[str, ...]] = ("dtype",)
+    sizes: ClassVar[tuple[str, ...]] = ("count", "taps")
+    layout: ClassVar[tuple[str, ...]] = ("dtype", "reduce")
 
     shape: tuple[int, ...]
     dtype: Type
@@ -111,6 +111,16 @@ class FilterProblem(Problem):
     def taps(self) -> int:
         """Values that each result is made of, in all passes."""
         raise NotImplementedError
+
+    @property
+    def looked_up(self) -> dict[str, Any]:
+        """What tuned configurations are looked up by."""
+        about = {"dtype": self.dtype.name, "reduce": self.reduce}
+        return {**about, "count": self.count, "taps": self.taps}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, and the sizes."""
+        return {**super().as_dict(), **self.looked_up}
 
     @property
     def title(self) -> str:

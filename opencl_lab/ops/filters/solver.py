@@ -6,7 +6,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from opencl_lab.ops.estimates import VECTOR_BYTES, on_threads
 from opencl_lab.ops.filters.problem import FilterProblem, LinesProblem, WindowProblem
-from opencl_lab.ops.solver import Registry, Solver
+from opencl_lab.ops.solver import Algorithm, Registry, Solver
 
 VALUE_NS = 25.0, 0.4
 """A vector of results, and each value of its windows."""
@@ -21,6 +21,12 @@ class _FilterSolver(Solver[P], Generic[P]):
     """What filters take on the threads of a CPU."""
 
     tunable = False
+
+    def algorithm(self, name: str) -> Algorithm[P]:
+        """Return an algorithm by name; it is tuned as one of all filters, see `FilterSolver`."""
+        found = super().algorithm(name)
+        found.operation = "filter"
+        return found
 
     def serial_us(self, problem: P) -> float:
         """Return the estimated microseconds on one thread."""
@@ -48,7 +54,7 @@ class WindowSolver(_FilterSolver[WindowProblem]):
     """Filters by a window of any shape."""
 
     name = "filter-window"
-    registry: ClassVar[Registry] = {"padded": "opencl_lab.ops.filters.padded:PaddedWindow"}
+    registry: ClassVar[Registry] = {"window": "opencl_lab.ops.filters.padded:PaddedWindow"}
 
 
 LINES = LinesSolver()

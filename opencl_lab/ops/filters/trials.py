@@ -156,5 +156,5 @@ WINDOWS_TYPICAL = tuple(
 )
 TRIALS = (
     Trials(LINES, LINES_QUICK, LINES_TYPICAL, draw=_draw_lines),
-    Trials(WINDOW, WINDOWS_QUICK, WINDOWS_TYPICAL, only="padded", draw=_draw_windows),
+    Trials(WINDOW, WINDOWS_QUICK, WINDOWS_TYPICAL, only="window", draw=_draw_windows),
 )

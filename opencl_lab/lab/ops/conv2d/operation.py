@@ -10,7 +10,7 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
 from opencl_lab.core.kernels import host_c_type
-from opencl_lab.lab.files import FORMATS, PICTURES, is_rounded, read_array
+from opencl_lab.lab.files import FORMATS, PICTURES, TIFFS, is_rounded, read_array
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.conv2d import tolerance
@@ -119,7 +119,7 @@ class Conv2d(Operation[Conv2dProblem]):
         for other in ({"boundary": "constant"}, {"boundary": "reflect", "flip": True})
     )
     inputs = ("image",)
-    formats = (*FORMATS, *PICTURES)
+    formats = (*FORMATS, *PICTURES, *TIFFS)
     output = "result"
     references = (
         *in_c("conv2d.c", "conv2d", _c_defines, _c_arguments, _products),

@@ -1,0 +1,1 @@
+"""Filters of images and volumes in the lab."""
