@@ -313,6 +313,15 @@ def test_the_order_of_axes(rng):
     assert is_near(ndimage.correlate(x, weights, axes=(2, 0), origin=(1, -1)), right)
 
 
+def test_derivatives_leave_axes_out(rng):
+    x = numbers(rng, "float32", (20, 3, 30))
+    planes = [scipy_ndimage.sobel(x[:, i], 0, mode=("wrap", "nearest")) for i in range(3)]
+    found = ndimage.sobel(x, 0, mode=("nearest", "wrap"), axes=(2, 0))
+    assert is_near(found, np.stack(planes, 1))
+    with pytest.raises(InvalidProblem, match="axis 1 is not among the axes"):
+        ndimage.prewitt(x, 1, axes=(0, 2))
+
+
 @pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
 def test_all_algorithms_have_the_same_results(reduce, rng):
     kind, shape = np.dtype(np.float32), (5, 60, 50, 2)

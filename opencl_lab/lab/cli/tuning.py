@@ -159,13 +159,12 @@ def list_command(operation: str | None, algorithm: str | None) -> None:
 
 
 def _problem_text(entry: Entry) -> str:
-    """Return the problem of an entry, or its fields if they make no valid problem."""
+    """Return the problem of an entry, or its fields if they do not make one."""
     values = {**entry.layout, **entry.sizes}
     operation = operations().get(entry.operation)
-    if operation is not None:
-        names = {item.name for item in fields(operation.problem())}
+    if operation is not None and values.keys() <= {f.name for f in fields(operation.problem())}:
         with suppress(InvalidProblem):
-            return problem_with(operation, {n: values[n] for n in values if n in names}).title
+            return problem_with(operation, values).title
     return _pairs_text(values)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import warnings
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,36 +21,45 @@ STREAMED = 0x7FFFF000
 """Programs that do not know the length in advance write sizes from here on."""
 
 
-def read_picture(path: Path) -> np.ndarray[Any, Any]:
-    """Return rows x columns, or rows x columns x colours, of uint8 or, for 16-bit grey, uint16.
+@contextmanager
+def opened_picture(path: Path, formats: tuple[str, ...] = PICTURE_FORMATS) -> Iterator[Any]:
+    """Yield an image of Pillow, whose warnings are not shown, in one of some formats.
 
-    ValueError is raised for colours of 16 bits, of which Pillow reads 8, and for other formats:
-    Pillow would read any, and some by running other programs.
+    ValueError is raised for others: Pillow would read any, and some by running other programs.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image, UnidentifiedImageError
 
     try:
         with ExitStack() as stack:
             stack.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("ignore")  # Pillow's, of images that it reads
-            stored = stack.enter_context(Image.open(path, formats=PICTURE_FORMATS))
-            if not stored.mode.startswith("I") and _is_deep(stored.tile):
-                raise ValueError("its colours have 16 bits; save it with 8, or as .npy")
-            image = ImageOps.exif_transpose(stored)  # in the orientation of the camera
-            if image.mode.startswith("I"):
-                return np.asarray(image).astype(np.uint16)
-            if image.mode not in ("L", "RGB", "RGBA"):
-                clear = "A" in image.getbands() or "transparency" in image.info
-                grey = image.mode in ("1", "LA") and not clear
-                return np.asarray(image.convert("L" if grey else "RGBA" if clear else "RGB"))
-            return np.asarray(image)
+            warnings.simplefilter("ignore")  # of images that it reads
+            yield stack.enter_context(Image.open(path, formats=formats))
     except UnidentifiedImageError as error:
-        raise ValueError(
-            f"it is no image in one of the formats {', '.join(PICTURE_FORMATS)}"
-        ) from error
+        which = "in one of the formats " if len(formats) > 1 else "in "
+        raise ValueError(f"it is no image {which}{', '.join(formats)}") from error
     except Image.DecompressionBombError as error:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
         raise ValueError(f"it has more than {most:,} pixels; save it as .npy") from error
+
+
+def read_picture(path: Path) -> np.ndarray[Any, Any]:
+    """Return rows x columns, or rows x columns x colours, of uint8 or, for 16-bit grey, uint16.
+
+    ValueError is raised for colours of 16 bits, of which Pillow reads 8.
+    """
+    from PIL import ImageOps
+
+    with opened_picture(path) as stored:
+        if not stored.mode.startswith("I") and _is_deep(stored.tile):
+            raise ValueError("its colours have 16 bits; save it with 8, or as .npy")
+        image = ImageOps.exif_transpose(stored)  # in the orientation of the camera
+        if image.mode.startswith("I"):
+            return np.asarray(image).astype(np.uint16)
+        if image.mode not in ("L", "RGB", "RGBA"):
+            clear = "A" in image.getbands() or "transparency" in image.info
+            grey = image.mode in ("1", "LA") and not clear
+            return np.asarray(image.convert("L" if grey else "RGBA" if clear else "RGB"))
+        return np.asarray(image)
 
 
 def _is_deep(tiles: list[Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.wording import listed
+from opencl_lab.lab.files.media import opened_picture
 
 PILLOW_MODES = ("1", "L", "I", "I;16", "I;16B", "F", "RGB", "RGBA")
 """Modes of Pillow that hold the numbers of a file as they are, if its bits do."""
@@ -45,17 +46,16 @@ def read_tiff(path: Path) -> np.ndarray[Any, Any]:
 
 
 def _read_by_pillow(path: Path) -> np.ndarray[Any, Any]:
-    from PIL import Image, ImageSequence
+    from PIL import ImageSequence
 
     pages = []
-    with Image.open(path, formats=("TIFF",)) as file:
+    with opened_picture(path, ("TIFF",)) as file:
         for page in ImageSequence.Iterator(file):
-            tags = page.tag_v2  # type: ignore[attr-defined]
+            tags = page.tag_v2
             bits, kinds = tags.get(258, (1,)), tags.get(339, (1,))
-            signed = page.mode == "I" and kinds[0] == 2
+            whole, signed = page.mode == "I", kinds[0] == 2
             most = 32 if len(bits) == 1 else 8
-            lost = page.mode not in PILLOW_MODES or (page.mode == "I" and not signed)
-            if lost or max(bits) > most:
+            if page.mode not in PILLOW_MODES or signed != whole or max(bits) > most:
                 raise ValueError(
                     f"Pillow does not read its numbers of {max(bits)} bits (mode {page.mode}) as "
                     f"they are: {INSTALL} or save it as .npy"

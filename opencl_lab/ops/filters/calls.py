@@ -118,6 +118,21 @@ class FilterCall(Problem):
         shape = " x ".join(map(str, self.shape))
         return f"{self.filter}{' ' * bool(numbers)}{numbers} of {shape} {self.dtype}, {self.mode}"
 
+    @property
+    def count(self) -> int:
+        """Values of the array."""
+        return asked(self).problem.count
+
+    @property
+    def taps(self) -> int:
+        """Values that each result is made of."""
+        return asked(self).problem.taps
+
+    @property
+    def reduce(self) -> str:
+        """What becomes of the values of a window."""
+        return asked(self).problem.reduce
+
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, and what configurations are looked up by."""
         return {**super().as_dict(), **asked(self).problem.looked_up}
