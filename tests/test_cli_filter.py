@@ -1,4 +1,4 @@
-"""`oclab filter`, and filters in the lab: files, right results, references, tuned configurations."""
+"""`oclab filter`, and filters in the lab: files, right results, references, tuning."""
 
 from __future__ import annotations
 

@@ -245,10 +245,10 @@ def test_numbers_of_tiff_are_never_changed(tmp_path, monkeypatch, dtype, shape):
         assert read.dtype == dtype
         np.testing.assert_array_equal(read, array)
     else:
-        with pytest.raises(InvalidProblem, match="as they are: `pip install tifffile`|no image in"):
+        with pytest.raises(InvalidProblem, match="pip install tifffile"):
             read_array(path, TIFFS)
     path.write_bytes(tiff_of(array)[:30])
-    with pytest.raises(InvalidProblem, match="cannot read .*x.tif"):
+    with pytest.raises(InvalidProblem, match="cannot read"):
         read_array(path, TIFFS)
 
 

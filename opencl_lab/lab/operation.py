@@ -206,7 +206,7 @@ class Operation(ABC, Generic[P]):
 
     def sample(self, problem: P) -> P:
         """Return a small problem of the same kind, to estimate how fast a reference is."""
-        return replace(problem, **self.check_cases[-1])
+        return replace(problem, **self.check_changes(problem)[-1])
 
     def in_parts(
         self, problem: P, device: Device, algorithm: str, config: Mapping[str, Any]

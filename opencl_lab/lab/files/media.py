@@ -22,10 +22,13 @@ STREAMED = 0x7FFFF000
 
 
 @contextmanager
-def opened_picture(path: Path, formats: tuple[str, ...] = PICTURE_FORMATS) -> Iterator[Any]:
+def opened_picture(
+    path: Path, formats: tuple[str, ...] = PICTURE_FORMATS, advice: str = ""
+) -> Iterator[Any]:
     """Yield an image of Pillow, whose warnings are not shown, in one of some formats.
 
-    ValueError is raised for others: Pillow would read any, and some by running other programs.
+    ValueError is raised for others, with advice: Pillow would read any, and some by running other
+    programs.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -35,8 +38,8 @@ def opened_picture(path: Path, formats: tuple[str, ...] = PICTURE_FORMATS) -> It
             warnings.simplefilter("ignore")  # of images that it reads
             yield stack.enter_context(Image.open(path, formats=formats))
     except UnidentifiedImageError as error:
-        which = "in one of the formats " if len(formats) > 1 else "in "
-        raise ValueError(f"it is no image {which}{', '.join(formats)}") from error
+        known = ", ".join(formats)
+        raise ValueError(f"it is no image in one of the formats {known}{advice}") from error
     except Image.DecompressionBombError as error:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
         raise ValueError(f"it has more than {most:,} pixels; save it as .npy") from error

@@ -48,10 +48,10 @@ def read_tiff(path: Path) -> np.ndarray[Any, Any]:
 def _read_by_pillow(path: Path) -> np.ndarray[Any, Any]:
     from PIL import ImageSequence
 
-    pages = []
-    with opened_picture(path, ("TIFF",)) as file:
+    pages, advice = [], f" that Pillow reads: {INSTALL} or save it as .npy"
+    with opened_picture(path, ("TIFF",), advice) as file:
         for page in ImageSequence.Iterator(file):
-            tags = page.tag_v2
+            tags: Any = page.tag_v2  # type: ignore[attr-defined]
             bits, kinds = tags.get(258, (1,)), tags.get(339, (1,))
             whole, signed = page.mode == "I", kinds[0] == 2
             most = 32 if len(bits) == 1 else 8

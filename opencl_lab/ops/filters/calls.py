@@ -148,7 +148,7 @@ def asked(problem: FilterCall) -> Asked:
     return call.asked
 
 
-class Named(Algorithm[FilterCall]):
+class FilterAlgorithm(Algorithm[FilterCall]):
     """An algorithm of lines or of windows, for calls that need it."""
 
     def __init__(self, solver: Solver[Any], name: str):
@@ -184,7 +184,7 @@ def _named(solver: Solver[Any], name: str) -> Algorithm[FilterCall]:
     inner = solver.algorithm(name)
     copied = ("space", "templates", "version", "modelled")
     about = {"name": name, **{each: getattr(inner, each) for each in copied}}
-    made: Algorithm[FilterCall] = type(f"Named_{name}", (Named,), about)(solver, name)
+    made: Algorithm[FilterCall] = type(f"Filter_{name}", (FilterAlgorithm,), about)(solver, name)
     return made
 
 

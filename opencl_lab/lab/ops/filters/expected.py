@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.measuring.difference import (
     UNLIKE,
     Difference,
     errors_of,
     growth,
     largest_share,
+    over_blocks,
 )
 from opencl_lab.lab.ops.conv2d.expected import extend
 from opencl_lab.ops.filters.numbers import is_whole
@@ -20,8 +24,8 @@ from opencl_lab.ops.filters.problem import FilterProblem, LinesProblem, Window, 
 
 Array = np.ndarray[Any, Any]
 
-CHUNK = 1 << 22
-"""Values of windows that are ordered together."""
+CHUNK = 1 << 16
+"""Values that are computed together, so that they stay in the cache."""
 
 
 def filtered(problem: FilterProblem, image: Array, weights: Array | None) -> Array:
@@ -31,8 +35,19 @@ def filtered(problem: FilterProblem, image: Array, weights: Array | None) -> Arr
     if isinstance(problem, WindowProblem):
         return _ranked(problem, image)
     assert isinstance(problem, LinesProblem)
-    with np.errstate(all="ignore"):
-        return _along_lines(problem, image, weights).astype(problem.result_type)
+    return _along_lines(problem, image, weights).astype(problem.result_type)
+
+
+def _in_parts(parts: Callable[[Array], Array], x: Array, axis: int, step: int) -> Array:
+    """Return what a function makes of parts of an array, on all processors."""
+    before = (slice(None),) * axis
+
+    def of_part(first: int) -> Array:
+        with np.errstate(all="ignore"):
+            return parts(x[(*before, slice(first, first + step))])
+
+    with ThreadPoolExecutor(default_threads()) as threads:
+        return np.concatenate(list(threads.map(of_part, range(0, x.shape[axis], step))), axis)
 
 
 def _continued(problem: FilterProblem, x: Array, window: Window) -> Array:
@@ -56,11 +71,23 @@ def _along_lines(problem: LinesProblem, image: Array, weights: Array | None) -> 
             line = None if weights is None else weights[first : first + window.size]
             first += window.size
             x = _along_line(problem, x, window, line)
-        total = total + (x * x if problem.root else x)
+        with np.errstate(all="ignore"):
+            total = total + (x * x if problem.root else x)
     return np.asarray(np.sqrt(total) if problem.root else total)
 
 
 def _along_line(problem: LinesProblem, x: Array, window: Window, line: Array | None) -> Array:
+    """Return the filter along an axis."""
+    wide = x[None] if x.ndim == 1 else x
+    moved = replace(window, axis=window.axis + wide.ndim - x.ndim)
+    others = [axis for axis in range(wide.ndim) if axis != moved.axis]
+    axis = max(others, key=lambda axis: wide.shape[axis])
+    step = max(1, CHUNK * wide.shape[axis] // wide.size)
+    found = _in_parts(lambda part: _along_one(problem, part, moved, line), wide, axis, step)
+    return found.reshape(x.shape)
+
+
+def _along_one(problem: LinesProblem, x: Array, window: Window, line: Array | None) -> Array:
     """Return the filter along an axis, as integers where the result is."""
     n, whole = x.shape[window.axis], is_whole(problem.sum_type)
     sums = problem.reduce in ("sum", "mean")
@@ -109,15 +136,15 @@ def _ranked(problem: WindowProblem, image: Array) -> Array:
     axes = tuple(window.axis for window in problem.windows)
     sizes = tuple(window.size for window in problem.windows)
     windows = np.lib.stride_tricks.sliding_window_view(padded, sizes, axes)
-    result = np.empty(image.shape, image.dtype)
-    rows = max(1, CHUNK // max(1, image[0].size * problem.places))
-    for first in range(0, len(image), rows):
-        values = windows[first : first + rows].reshape(-1, problem.places)
-        found = np.partition(values, problem.rank, axis=-1)[:, problem.rank]
+
+    def ranked(part: Array) -> Array:
+        values = part.reshape(*part.shape[: image.ndim], problem.places)
+        found = np.partition(values, problem.rank, axis=-1)[..., problem.rank]
         if image.dtype.kind == "f":
             found[np.isnan(values).any(axis=-1)] = np.nan
-        result[first : first + rows] = found.reshape(result[first : first + rows].shape)
-    return result
+        return np.asarray(found)
+
+    return _in_parts(ranked, windows, 0, max(1, CHUNK * len(image) // windows.size))
 
 
 def compare(
@@ -131,20 +158,26 @@ def compare(
     """
     if (given.shape, given.dtype) != (right.shape, right.dtype):
         return UNLIKE
-    error, relative = errors_of(right.astype(np.float64), given.astype(np.float64))
-    bound: Any = 0.0
-    if problem.reduce in ("sum", "mean") and not is_whole(problem.result_type) and error.any():
+    bounds = np.broadcast_to(0.0, right.shape)
+    sums = problem.reduce in ("sum", "mean") and not is_whole(problem.result_type)
+    if sums and not np.array_equal(right, given):
         assert isinstance(problem, LinesProblem)
-        weights = inputs.get("weights")
         sizes = np.abs(inputs["image"].astype(np.float64))
+        terms = problem.taps + 4 * sum(map(len, problem.terms)) + 8
+        least = terms * float(np.finfo(problem.sum_type).tiny)
         with np.errstate(all="ignore"):
-            sizes = _magnitudes(problem, sizes, weights)
-            terms = problem.taps + 4 * sum(map(len, problem.terms)) + 8
-            least = float(np.finfo(problem.sum_type).tiny)
-            bound = growth(terms, problem.sum_type) * sizes
-            bound = bound + (np.sqrt(terms * least) if problem.root else terms * least)
-    largest = [float(np.max(values, initial=0)) for values in (error, relative)]
-    return Difference(*largest, error_over_bound=largest_share(error, bound))
+            sizes = _magnitudes(problem, sizes, inputs.get("weights"))
+            bounds = growth(terms, problem.sum_type) * sizes
+            bounds = bounds + (np.sqrt(least) if problem.root else least)
+    right, given, bounds = right.reshape(-1), given.reshape(-1), bounds.reshape(-1)
+
+    def of_block(first: int) -> tuple[Array, Array, float]:
+        block = slice(first, first + CHUNK)
+        pair = right[block].astype(np.float64), given[block].astype(np.float64)
+        error, relative = errors_of(*pair)
+        return error, relative, largest_share(error, bounds[block])
+
+    return over_blocks(range(0, right.size, CHUNK), of_block)
 
 
 def _magnitudes(problem: LinesProblem, image: Array, weights: Array | None) -> Array:

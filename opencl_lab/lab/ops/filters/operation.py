@@ -47,6 +47,10 @@ def _window(name: str) -> Option:
     return Option(name, int, None, f"the {name} of windows of so many values along each axis")
 
 
+def _values(problem: FilterCall) -> int:
+    return problem.count * problem.taps
+
+
 class Filter(Operation[FilterCall]):
     """The filters of `opencl_lab.ndimage` by their names."""
 
@@ -80,7 +84,7 @@ class Filter(Operation[FilterCall]):
     formats = (*FORMATS, *PICTURES, *TIFFS)
     output = "result"
     references = (
-        HostReference("scipy", scipy_filter, needs("scipy"), differs=scipy_differs),
+        HostReference("scipy", scipy_filter, needs("scipy"), cost=_values, differs=scipy_differs),
         HostReference(
             "opencv",
             opencv_filter,

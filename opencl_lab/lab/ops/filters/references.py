@@ -61,7 +61,10 @@ def _opencv(problem: FilterCall, cv2: Any, image: Any) -> Any:
     size = int(problem.value)
     if name == "median":
         if problem.mode != "nearest" or not size % 2 or size > OPENCV_MEDIANS.get(dtype.name, 0):
-            raise ReferenceUnavailable(f"OpenCV has no median of {size} x {size} {dtype} so")
+            raise ReferenceUnavailable(
+                "OpenCV's medians have the mode nearest and odd sizes, up to 255 of uint8 and 5 of "
+                "uint16, int16 and float32"
+            )
         return cv2.medianBlur(image, size)
     if problem.mode not in borders or name == "percentile":
         raise ReferenceUnavailable(f"OpenCV has no {name} filter with the mode {problem.mode!r}")
