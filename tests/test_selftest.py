@@ -73,8 +73,9 @@ fresh_sort.count = 0
 
 def test_every_operation_has_trials_of_each_algorithm():
     found = {trials.solver.name: set(trials.solver.registry) for trials in all_trials()}
-    for name, operation in operations().items():
-        assert {item.name for item in operation.algorithms} == found[name]
+    for name, operation in operations().items():  # which may have solvers such as filter-lines
+        tested = [items for solver, items in found.items() if solver.partition("-")[0] == name]
+        assert {item.name for item in operation.algorithms} == set().union(*tested)
     assert all(trials.trials for trials in all_trials())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -205,14 +205,8 @@ class FilterSolver(Solver[FilterCall]):
             reason = self.algorithm(name).supports(problem, device)
             if reason is not None:
                 raise InvalidConfig(f"no algorithm for this filter on {device}: {name}: {reason}")
-        return self.algorithm(
-            found.solver.choose(found.problem, device, name, internal=internal).name
-        )
-
-    def ranked(self, problem: FilterCall, device: Device, group: str = AUTO) -> Iterable[str]:
-        """Return the algorithms that are for the problem."""
-        found = asked(problem)
-        return found.solver.ranked(found.problem, device, group)
+        chosen = found.solver.choose(found.problem, device, name, internal=internal)
+        return self.algorithm(chosen.name)
 
     def serial_us(self, problem: FilterCall) -> float:
         """Return the estimated microseconds on one thread."""

@@ -145,14 +145,14 @@ class Filter(Operation[FilterCall]):
         return problem, {"image": image, **asked(problem).inputs}
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
-        """Return the result, in the image's type if that is of integers, with its opacity."""
+        """Return the result, in the image's type if that is of integers, and its opacity."""
         result: np.ndarray[Any, Any] = outputs[self.output]
         if not arrays:
             return result
         image, chosen = arrays["image"], self.with_defaults(options)
         name, _ = named_filter(chosen) or USUAL
-        is_smooth = name in SMOOTH and "dtype" not in options
-        if is_smooth and image.dtype.kind in "iu":
+        whole = image.dtype.kind in "iu" and image.dtype.name in TYPES  # not int64, from text
+        if whole and name in SMOOTH and "dtype" not in options:
             limits = np.iinfo(image.dtype)
             result = np.rint(result).clip(limits.min, limits.max).astype(image.dtype)
         if _is_coloured(image, chosen) and image.shape[-1] == 4:

@@ -12,7 +12,7 @@ from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.filters.calls import ALONG, FUNCTIONS, FilterCall, asked, filter
-from opencl_lab.ops.filters.problem import LinesProblem, Window
+from opencl_lab.ops.filters.problem import LinesProblem, Window, WindowProblem
 
 SEPARATE = (*ALONG, "gradient")
 """Filters of SciPy that take no axes, or smooth along all of them."""
@@ -22,8 +22,10 @@ OPENCV_MEDIANS = {"uint8": 255, "uint16": 5, "int16": 5, "float32": 5}
 
 def _windows(problem: FilterCall) -> tuple[Window, ...]:
     inner = asked(problem).problem
-    terms = inner.terms if isinstance(inner, LinesProblem) else (inner.windows,)  # type: ignore[attr-defined]
-    return tuple(window for term in terms for window in term)
+    if isinstance(inner, WindowProblem):
+        return inner.windows
+    assert isinstance(inner, LinesProblem)
+    return tuple(window for term in inner.terms for window in term)
 
 
 def by_ndimage(problem: FilterCall, ndimage: Any, image: Any) -> Any:
