@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pyopencl as cl
@@ -185,18 +186,19 @@ def test_searchsorted(end, dtype, side, rng):
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("sorter", [False, True])
 def test_searchsorted_by_guides(right, sorter, queue, rng):
-    """With keys in local memory, and fewer groups than values: what large GPUs do."""
+    """With keys in local memory, without and with entries, and fewer groups than values."""
     device = replace(session_of(queue).device, kind="gpu", compute_units=1)
     search = SEARCH.algorithm("binary-search")
-    for n in (0, 1, 15, 16, 1000, 4099):
+    for n, step in product((0, 1, 15, 16, 1000, 4099), (0, 4)):
         keys, values = hard_floats(rng, n), hard_floats(rng, 5003)
         order = np.argsort(keys, kind="stable")
         arrays = {"keys": keys if sorter else keys[order], "values": values, "sorter": order}
         problem = SearchProblem(n, values.size, keys.dtype, right, sorter)
-        config = search.configure(problem, device, {"WG_SIZE": 64, "VALUES": 2, "TOP": 16})
-        plan = search.plan(problem, config, device)
-        assert ("block" in plan.launches[0].arguments) == (n > 0)
-        executable = session_of(queue).executable(problem, lambda plan=plan: plan)
+        sizes = {"WG_SIZE": 64, "VALUES": 2, "TOP": 16, "STEP": step}
+        plan = search.plan(problem, search.configure(problem, device, sizes), device)
+        assert ("block" in plan.launches[-1].arguments) == (n > 0)
+        assert len(plan.launches) == 1 + (0 < step <= n)
+        executable = session_of(queue).executable((problem, step), lambda plan=plan: plan)
         names = [buffer.name for buffer in plan.with_role("in")]
         given = {name: arrays[name] for name in names}
         found = execute(executable, given, queue).outputs["places"]
