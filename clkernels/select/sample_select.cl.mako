@@ -12,8 +12,8 @@
  *           far apart, the first of their samples is a best one. The last group of a row sorts these:
  *           number `limit` of them is the limit
  *   take    writes down the places of all keys up to the limit
- *   rank    compares each candidate with all others: RANKED of them by a group, whose items share
- *           out the others
+ *   rank    compares each candidate with all others: RANKED of them at a time by a group, whose items
+ *           share out the others
  *
  * The host chooses `limit` so that fewer than k candidates, or more than there is room for, are not
  * to be expected in 10^8 rows, whatever the keys are and in whatever order: places of samples
@@ -27,7 +27,7 @@
  * The host guarantees: 0 < k < ROOM; `arrived` is all zero, and one launch at a time has it;
  * n is not less than the number of samples; limit < groups * SORTING / share <= ROOM; `bests` has so
  * many words a row, `candidates` has `capacity`; groups and share are powers of two; `rank` has
- * a group for each RANKED of the capacity.
+ * any number of groups for each row.
  *
  * ELEMENT    what a key is: see sort/keys.mako
  * WIDE       whether rows may have 2^31 keys or more
@@ -222,32 +222,35 @@ void rank(__global const ukey_t *restrict keys,
     const bool few = found[row] >= k && found[row] <= capacity;
 
     /* Count what is before each candidate of the group. */
-    const uint mine = group * RANKED + item % RANKED, part = item / RANKED;
-    const uint others = few && group * RANKED < found[row] ? found[row] : 0;
-    const bool there = mine < others;
-    const index_t place = there ? candidates[mine] : 0;
-    const ukey_t own = code(keys[place]);
-    uint before = 0;
-    for (uint begin = 0; begin < others; begin += ROOM) {
-        const uint here = LESSER(others - begin, (uint)ROOM);
-        for (uint i = item; i < here; i += SORTING) {
-            from[i] = candidates[begin + i];
-            codes[i] = code(keys[from[i]]);
+    const uint part = item / RANKED, others = few ? found[row] : 0;
+    for (uint first = group * RANKED; first < others; first += groups * RANKED) {
+        const uint mine = first + item % RANKED;
+        const bool there = mine < others;
+        const index_t place = there ? candidates[mine] : 0;
+        const ukey_t own = code(keys[place]);
+        uint before = 0;
+        for (uint begin = 0; begin < others; begin += ROOM) {
+            const uint here = LESSER(others - begin, (uint)ROOM);
+            for (uint i = item; i < here; i += SORTING) {
+                from[i] = candidates[begin + i];
+                codes[i] = code(keys[from[i]]);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (uint i = part; i < here; i += SORTING / RANKED)
+                before += is_before(codes[i], from[i], own, place);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        counts[item] = before;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (part == 0 && there) {
+            for (uint i = item + RANKED; i < SORTING; i += RANKED)
+                before += counts[i];
+            if (before < k) {
+                values[before] = keys[place];
+                places[before] = (long)place;
+            }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint i = part; i < here; i += SORTING / RANKED)
-            before += is_before(codes[i], from[i], own, place);
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    counts[item] = before;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (part == 0 && there) {
-        for (uint i = item + RANKED; i < SORTING; i += RANKED)
-            before += counts[i];
-        if (before < k) {
-            values[before] = keys[place];
-            places[before] = (long)place;
-        }
     }
 
     /* Without candidates the first group sorts the row. */

@@ -31,9 +31,10 @@ ROOM = 1 << 12
 SORTING = 1 << 9
 """Most items of a group that sorts: a launch waits for it, and all items for each other."""
 RANKED = 32
-"""Candidates that a group ranks together."""
+"""Candidates that a group ranks at a time."""
 GROUPS = 32
-"""Groups per compute unit that look for candidates: several times as many as it runs at once."""
+"""Groups per compute unit that look for candidates, and at most that rank them: several times as
+many as it runs at once."""
 UNLIKELY = math.log(1e-8)
 """How probable it may be that there are too few candidates, or too many."""
 
@@ -89,7 +90,8 @@ class SampleSelect(Algorithm[TopkProblem]):
         bests = groups * sorting // share
         number, capacity = _candidates(n, k, groups * sorting * ITEM_SAMPLES, bests)
         tiles = ceil_divide(n, wg_size * config.integer("ITEM_KEYS"))
-        slices = min(max(GROUPS * device.compute_units // rows, 1), tiles)
+        most_groups = max(GROUPS * device.compute_units // rows, 1)  # for each row
+        slices = min(most_groups, tiles)
         params: dict[str, Any] = {
             "ELEMENT": element_of(problem),
             "WIDE": index is np.uint64,
@@ -101,7 +103,7 @@ class SampleSelect(Algorithm[TopkProblem]):
             "PTX": device.capabilities.inline_ptx,
         }
         local = most * _local_bytes(problem) + 4 * sorting + 16
-        ranking = ceil_divide(capacity, params["RANKED"])
+        ranking = min(ceil_divide(capacity, params["RANKED"]), most_groups)
 
         def launch(kernel: str, number: int, /, **arguments: Argument) -> Launch:
             items, space = (wg_size, 0) if kernel == "take" else (sorting, local)

@@ -61,8 +61,8 @@ class BinarySearch(Algorithm[SearchProblem]):
     def default_config(self, problem: SearchProblem, device: Device) -> Config:
         """Return groups of one item for CPUs, and enough items for all units of other devices.
 
-        With `TOP` an H200 takes 65 and 1,740 us for 10^6 and 2^24 float32 among as many, not 69 and
-        2,180, and with `STEP` 1,500 for 2^24.
+        With `TOP` an H200 takes 65 and 1,800 us for 10^6 and 2^24 float32 among as many, not 69 and
+        2,180, and with `STEP` 1,600 for 2^24.
         """
         wg_size = largest_group(device)
         if wg_size == 1:
