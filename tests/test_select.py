@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pyopencl as cl
@@ -18,6 +19,7 @@ from opencl_lab.ops.select.by_sort import HEADS
 from opencl_lab.ops.select.problem import SearchProblem, UniqueProblem
 from opencl_lab.ops.select.search import SEARCH
 from opencl_lab.ops.sort.trials import awkward_keys
+from opencl_lab.runtime import results as pools
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -90,8 +92,9 @@ def test_unique_slices_along_an_axis(dtype, side, rng):
 
 
 @pytest.mark.parametrize("most", [300, 40_000], ids=["few", "many"])
-def test_unique_holds_no_more_memory_than_twice_its_results(side, most, rng):
+def test_unique_holds_no_more_memory_than_twice_its_results(side, most, rng, monkeypatch):
     """They are copied only where much would be held for few of them; and never anew each time."""
+    monkeypatch.setattr(pools, "SPARED", 1 << 40)  # no memory may be unused
     keys = rng.integers(0, most, N, np.int32)
     expected = np.unique(keys, return_counts=True)
     given_keys = side.put(keys)
@@ -111,6 +114,11 @@ def test_unique_holds_no_more_memory_than_twice_its_results(side, most, rng):
         del results, part
     # Of the first call, and in turns.
     assert len({block.int_ptr for block in blocks}) <= 6
+    monkeypatch.setattr(pools, "SPARED", 0)
+    if side.name == "device":
+        kept = ol.unique(given_keys, queue=side.queue)
+        assert block_of(kept).size == keys.nbytes
+        np.testing.assert_array_equal(kept.get(), expected[0])
 
 
 def test_unique_of_any_shape(rng, queue):
@@ -185,18 +193,19 @@ def test_searchsorted(end, dtype, side, rng):
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("sorter", [False, True])
 def test_searchsorted_by_guides(right, sorter, queue, rng):
-    """With keys in local memory, and fewer groups than values: what large GPUs do."""
+    """With keys in local memory, without and with entries, and fewer groups than values."""
     device = replace(session_of(queue).device, kind="gpu", compute_units=1)
     search = SEARCH.algorithm("binary-search")
-    for n in (0, 1, 15, 16, 1000, 4099):
+    for n, step in product((0, 1, 15, 16, 1000, 4099), (0, 4)):
         keys, values = hard_floats(rng, n), hard_floats(rng, 5003)
         order = np.argsort(keys, kind="stable")
         arrays = {"keys": keys if sorter else keys[order], "values": values, "sorter": order}
         problem = SearchProblem(n, values.size, keys.dtype, right, sorter)
-        config = search.configure(problem, device, {"WG_SIZE": 64, "VALUES": 2, "TOP": 16})
-        plan = search.plan(problem, config, device)
-        assert ("block" in plan.launches[0].arguments) == (n > 0)
-        executable = session_of(queue).executable(problem, lambda plan=plan: plan)
+        sizes = {"WG_SIZE": 64, "VALUES": 2, "TOP": 16, "STEP": step}
+        plan = search.plan(problem, search.configure(problem, device, sizes), device)
+        assert ("block" in plan.launches[-1].arguments) == (n > 0)
+        assert len(plan.launches) == 1 + (0 < step <= n)
+        executable = session_of(queue).executable((problem, step), lambda plan=plan: plan)
         names = [buffer.name for buffer in plan.with_role("in")]
         given = {name: arrays[name] for name in names}
         found = execute(executable, given, queue).outputs["places"]

@@ -211,7 +211,7 @@ def test_plans_of_samples_fit(n):
             guess, take, _ = plan.launches
             items, share = guess.global_size[0] // rows, int(guess.arguments["share"])
             assert items * guess.params["SAMPLES"] <= n
-            assert share <= config["WG_SIZE"]
+            assert share <= guess.params["SORTING"]
             bests = items // share
             assert int(guess.arguments["limit"]) < bests <= guess.params["ROOM"]
             assert k < int(take.arguments["capacity"]) <= n

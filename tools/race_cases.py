@@ -312,6 +312,10 @@ CASES: dict[str, Race] = {
         "searchsorted binary-search gpu", {"WG_SIZE": 16, "VALUES": 2, "TOP": 8},
         _of(n=77, m=99), True,
     ),
+    "searchsorted-entries": Race(
+        "searchsorted binary-search gpu",
+        {"WG_SIZE": 16, "VALUES": 2, "TOP": 8, "STEP": 4}, _of(n=77, m=99),
+    ),
     "filter-lines-sum": Race(LINES, IN_TILES, _along("sum"), True),
     "filter-lines-max": Race(LINES, IN_TILES, _along("max")),
     "searchsorted": Race(

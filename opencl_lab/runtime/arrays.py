@@ -290,7 +290,8 @@ def roll(target: AnyArray, source: AnyArray, shifts: Sequence[int], call: Call) 
 def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
     """Return the first elements of a plain one-dimensional array that has no other reference.
 
-    They stay where they are if they fill half of the memory, else a copy frees the rest.
+    They stay where they are if they fill half of the memory, else a copy frees the rest. In memory
+    of a pool, see `PooledArray.beginning`.
     """
     if count == array.size:
         return array

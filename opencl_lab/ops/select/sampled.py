@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import index_type, lacks_barriers, largest_power
+from opencl_lab.core.kernels import group_limit, index_type, lacks_barriers, largest_power
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.select.problem import TopkProblem
@@ -17,10 +17,10 @@ from opencl_lab.ops.select.topk import UINT, element_of, given
 from opencl_lab.ops.solver import Algorithm
 
 TEMPLATE = "select/sample_select.cl.mako"
-STRETCH = 1 << 8
+STRETCH = 1 << 7
 """Most keys that a sample stands for, in rows of up to `STRETCH` * `MOST_SAMPLES`."""
-MOST_SAMPLES = 1 << 18
-"""Most samples of a row: each is a read of its own, and these take 3 us of an H200."""
+MOST_SAMPLES = 1 << 19
+"""Most samples of a row: each is a read of its own, but half as many let twice as many keys by."""
 ITEM_SAMPLES = 4
 LEAST = 1 << 14
 """Fewest keys of a row: the samples are a part of it."""
@@ -28,8 +28,13 @@ BESTS = 1 << 10
 """Most best samples of a row, which one group sorts."""
 ROOM = 1 << 12
 """Most keys that a group sorts together, and twice the most that are to be found."""
+SORTING = 1 << 9
+"""Most items of a group that sorts: a launch waits for it, and all items for each other."""
+RANKED = 32
+"""Candidates that a group ranks at a time."""
 GROUPS = 32
-"""Groups per compute unit that look for candidates: several times as many as it runs at once."""
+"""Groups per compute unit that look for candidates, and at most that rank them: several times as
+many as it runs at once."""
 UNLIKELY = math.log(1e-8)
 """How probable it may be that there are too few candidates, or too many."""
 
@@ -43,7 +48,7 @@ def _tail(count: float, mean: float) -> float:
 
 
 class SampleSelect(Algorithm[TopkProblem]):
-    """Take all keys up to one of a sample, and sort these few."""
+    """Take all keys up to one of a sample, and rank these few."""
 
     name = "sample-select"
     templates = (TEMPLATE,)
@@ -70,7 +75,7 @@ class SampleSelect(Algorithm[TopkProblem]):
         return Config(WG_SIZE=largest_group(device), ITEM_KEYS=8)
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
-        """Plan a launch that samples, one that finds candidates, and one that sorts these."""
+        """Plan a launch that samples, one that finds candidates, and one that ranks these."""
         check_group(config, device)
         n, k, rows = problem.n, problem.k, problem.rows
         if not rows * k:
@@ -79,25 +84,31 @@ class SampleSelect(Algorithm[TopkProblem]):
         most = room(problem, device)
         samples = min(largest_power(2 * n // STRETCH), MOST_SAMPLES)
         most_bests = min(BESTS, most)
-        groups = min(max(samples // (wg_size * ITEM_SAMPLES), 1), most_bests)  # each has one
-        share = max(groups * wg_size // most_bests, 1)
-        bests = groups * wg_size // share
-        number, capacity = _candidates(n, k, groups * wg_size * ITEM_SAMPLES, bests)
+        sorting = largest_power(SORTING, most_bests, group_limit(device))
+        groups = min(max(samples // (sorting * ITEM_SAMPLES), 1), most_bests)  # each has one
+        share = max(groups * sorting // most_bests, 1)
+        bests = groups * sorting // share
+        number, capacity = _candidates(n, k, groups * sorting * ITEM_SAMPLES, bests)
         tiles = ceil_divide(n, wg_size * config.integer("ITEM_KEYS"))
-        slices = min(max(GROUPS * device.compute_units // rows, 1), tiles)
+        most_groups = max(GROUPS * device.compute_units // rows, 1)  # for each row
+        slices = min(most_groups, tiles)
         params: dict[str, Any] = {
             "ELEMENT": element_of(problem),
             "WIDE": index is np.uint64,
             **config,
+            "SORTING": sorting,
+            "RANKED": min(RANKED, sorting),
             "SAMPLES": ITEM_SAMPLES,
             "ROOM": most,
             "PTX": device.capabilities.inline_ptx,
         }
-        local = most * _local_bytes(problem) + 16
+        local = most * _local_bytes(problem) + 4 * sorting + 16
+        ranking = min(ceil_divide(capacity, params["RANKED"]), most_groups)
 
         def launch(kernel: str, number: int, /, **arguments: Argument) -> Launch:
-            size, space = (rows * number * wg_size,), 0 if kernel == "take" else local
-            return Launch(TEMPLATE, kernel, params, size, (wg_size,), arguments, space)
+            items, space = (wg_size, 0) if kernel == "take" else (sorting, local)
+            size = (rows * number * items,)
+            return Launch(TEMPLATE, kernel, params, size, (items,), arguments, space)
 
         few: dict[str, Argument] = {"capacity": np.uint32(capacity)}
         guessed = {**named("keys", "bests", "arrived", "found"), "n": index(n)}
@@ -108,7 +119,7 @@ class SampleSelect(Algorithm[TopkProblem]):
         launches = (
             launch("guess", groups, **guessed, limit=np.uint32(number)),
             launch("take", slices, **taken),
-            launch("rank", 1, **ranked, k=np.uint32(k), **few),
+            launch("rank", ranking, **ranked, k=np.uint32(k), groups=np.uint32(ranking), **few),
         )
         buffers = (
             Buffer("bests", "scratch", (rows, bests), np.dtype(index)),

@@ -22,7 +22,7 @@ SORTED_ROW = 64
 """Keys of a row up to which CPUs sort it: 1000 rows of 20 take 0.2 ms, not 0.3."""
 SAMPLED, SAMPLED_K = 1 << 13, 16
 """Keys of a row for each wanted one, of so many at least, from which a limit from samples pays: on
-an H200 100 of 10^6, 10^7 and 2^26 float32 take 76, 67 and 147 us, not 105, 110 and 367."""
+an H200 100 of 10^6, 10^7 and 2^26 float32 take 35, 42 and 106 us, not 68, 94 and 333."""
 
 # Estimated times on one thread of a CPU: see `opencl_lab.ops.estimates`.
 KEY_NS = 1.2, 2.0

@@ -19,8 +19,13 @@ from opencl_lab.ops.sort.radix_gpu_sizes import WARP, moved_bytes
 
 TEMPLATE = "sort/sample_sort.cl.mako"
 GROUP, SPACING = 512, 64
-LOADS = ((8, 4), (8, 8))
-"""Most keys of an item, and keys of an item in a tile."""
+LOADS = (
+    {"ITEM_KEYS": 8, "TILE_ITEMS": 4},
+    {"ITEM_KEYS": 8, "TILE_ITEMS": 8},
+    {"ITEM_KEYS": 16, "TILE_ITEMS": 16, "BUCKET_ITEMS": 4, "SPACING": 128},
+)
+"""Keys and samples for longer and longer rows: with 512 items up to 2^16, 2^17 and 2^18 keys. An
+H200 has a unit for each bucket; more would wait for the others."""
 SAMPLE_ITEMS = 4
 """Most samples of an item."""
 OWN_REGISTERS = 32
@@ -119,8 +124,8 @@ class SampleSort(Algorithm[SortProblem]):
             if wg_size == WARP or _local_bytes(problem, found, device) <= room:
                 break
             wg_size = max(wg_size // 2 // WARP, 1) * WARP
-        for items, tile in LOADS:
-            config = found.replace(ITEM_KEYS=items, TILE_ITEMS=tile)
+        for load in LOADS:
+            config = found.replace(**load)
             if _local_bytes(problem, config, device) > room:
                 break
             found = config

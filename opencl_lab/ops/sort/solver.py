@@ -17,9 +17,10 @@ from opencl_lab.tuned.database import Match
 MERGED = {4: 1 << 17, 8: 1 << 21}
 """Keys of a row up to which merging takes a GPU less time than radix, which has a launch per byte
 of a key: on an H200 49 us for 50,000 int32 instead of 59, 126 for 10^6 int64 instead of 142."""
-SAMPLED = 1 << 17
-"""Keys of 4 bytes of a row up to which two launches by samples take less time than merging, on
-GPUs whose keys are ranked by inline PTX: on an H200 40 us for 100,000 int32 instead of 66."""
+SAMPLED = 1 << 18
+"""Keys of 4 bytes up to which two launches by samples take less time than merging or radix, on GPUs
+whose keys are ranked by inline PTX: on an H200 40 us for 100,000 int32 instead of 66, and for the
+indices of 200,000 54 instead of 57; 300,000 int32 would take 60 instead of 50."""
 SHORTEST = {1: 128, 2: 256, 4: 1024, 8: 2048}
 """Keys of a row up to which a GPU merges rows in one launch."""
 FEW = 128
@@ -126,13 +127,14 @@ class SortSolver(Solver[SortProblem]):
         if problem.n <= SHORTEST[size]:
             return "merge-path"
         most = MERGED.get(size, 0)
-        if problem.n > most or keys > 2 * most:
+        sampled = size == 4 and device.capabilities.inline_ptx and keys <= SAMPLED
+        if not sampled and (problem.n > most or keys > 2 * most):
             return "radix"
         from opencl_lab.ops.sort.radix_gpu_sizes import in_one_launch
 
         if size < 8 and in_one_launch(problem, device):
             return "radix"
-        if size == 4 and device.capabilities.inline_ptx and problem.n <= SAMPLED:
+        if sampled:
             return "sample-sort"
         return "odd-even-merge" if size == 4 else "merge-path"
 
