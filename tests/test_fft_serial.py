@@ -67,6 +67,16 @@ def test_rows_of_many_lengths_share_a_program(kind, sizes):
     assert len({render(launch.template, launch.params).text for launch in launches}) == 1
 
 
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+def test_real_rows_with_the_same_convolution_share_all_programs(kind):
+    texts = []
+    for n in (34, 62):
+        problem = DftProblem(n, C64, 3, kind=kind)
+        plan = FFT.plan(problem, FFT.default_config(problem, ONE), ONE)
+        texts.append({render(launch.template, launch.params).text for launch in plan.launches})
+    assert texts[0] == texts[1]
+
+
 # ---------------------------------------------------------------- results
 
 
