@@ -340,6 +340,18 @@ def test_one_thread_rolls_sums_down_columns(dtype, serial, rng, monkeypatch):
             assert_close(got, expected, weights, 100)
 
 
+def test_images_for_which_a_gpu_has_items_enough_share_a_program():
+    cuda = Device("toy", "gpu", compute_units=8, compute_capability=(9, 0))
+    names = {(90, 3): "naive", (64, 15): "naive", (92, 3): "register", (64, 16): "register"}
+    for (size, taps), name in names.items():
+        problem = Conv2dProblem(size, size, taps, taps)
+        assert CONV2D_SOLVER.choose(problem, cuda).name == name
+        assert CONV2D_SOLVER.choose(problem, replace(cuda, compute_capability=None)).name != "naive"
+    assert (
+        CONV2D_SOLVER.choose(Conv2dProblem(64, 64, 7, 7, separable=True), cuda).name == "separable"
+    )
+
+
 def test_one_thread_takes_small_filters_and_images():
     room = Capabilities(fp64=True, local_memory=1 << 18)
     one = Device("toy", "cpu", compute_units=1, native_vector_bytes=64, capabilities=room)

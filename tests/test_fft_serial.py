@@ -53,6 +53,8 @@ def test_a_transform_is_one_launch_without_counters(kind, n):
         ("c2c", ((256, 1), (1024, 3), (2000, 1), (6000, 2))),
         ("c2c", ((36, 1), (100, 3), (2500, 1))),
         ("c2c", ((18, 1), (50, 3), (250, 1))),
+        ("c2c", ((28, 1), (84, 3), (700, 2))),
+        ("c2c", ((44, 1), (364, 3), (572, 2))),
         ("c2c", ((127, 1), (1009, 1))),
         ("r2c", ((512, 1), (1024, 3), (4000, 2))),
         ("c2r", ((512, 1), (1024, 3), (4000, 2))),
@@ -67,6 +69,16 @@ def test_rows_of_many_lengths_share_a_program(kind, sizes):
     assert len({render(launch.template, launch.params).text for launch in launches}) == 1
 
 
+@pytest.mark.parametrize("kind", ["r2c", "c2r"])
+def test_real_rows_with_the_same_convolution_share_all_programs(kind):
+    texts = []
+    for n in (34, 62):
+        problem = DftProblem(n, C64, 3, kind=kind)
+        plan = FFT.plan(problem, FFT.default_config(problem, ONE), ONE)
+        texts.append({render(launch.template, launch.params).text for launch in plan.launches})
+    assert texts[0] == texts[1]
+
+
 # ---------------------------------------------------------------- results
 
 
@@ -76,7 +88,7 @@ def test_rows_of_many_lengths_share_a_program(kind, sizes):
     ("n", "batch", "kind", "inverse"),
     [(64, 3, "c2c", False), (1000, 3, "c2c", True), (4096, 3, "c2c", True),
      (1009, 1, "c2c", False), (128, 1, "r2c", False), (1024, 3, "r2c", False),
-     (144, 3, "c2r", True), (4096, 1, "c2r", True)],
+     (144, 3, "c2r", True), (4096, 1, "c2r", True), (28, 3, "c2c", False), (572, 1, "c2r", True)],
 )  # fmt: skip
 def test_the_shared_program_gives_the_same_bits(
     serial, monkeypatch, n, batch, kind, inverse, dtype
@@ -157,6 +169,9 @@ def test_small_transforms_take_the_calling_thread(serial):
     for problem, side in (
         (DftProblem(1024, C64), serial),
         (DftProblem(256, C64, 64), serial),
+        (DftProblem(154, C64, 3), serial),
+        (DftProblem(1001, C64), threads),  # odd lengths with such factors share no program
+        (DftProblem(616, C64, 4, kind="r2c"), threads),
         (DftProblem(1 << 20, C64), threads),
         (DftProblem(1024, C64, 8192), threads),
     ):

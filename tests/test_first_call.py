@@ -107,6 +107,12 @@ def test_programs_are_built_with_what_they_call(call, fresh, lean, monkeypatch):
     assert y.get()[0] == 4
 
 
+def test_a_variable_may_have_the_name_of_a_function_of_which_PoCL_declares_more(fresh, lean):
+    version = session_of(fresh).device.platform_version
+    assert with_declarations(version, "const int length = 0, dot = length;") is not None
+    assert with_declarations(version, "const float size = fast_length (x);") is None
+
+
 def test_errors_are_those_of_the_program_alone(fresh, lean):
     with pytest.raises(BuildError) as caught:
         session_of(fresh).program(Source("wrong", "\n\n__kernel void f(void) { nonsense; }"), ())

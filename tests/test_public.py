@@ -58,6 +58,12 @@ def test_importing_the_package_does_not_import_opencl():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("name", ["sort", "select", "gemm", "conv2d", "fft"])
+def test_problems_are_made_without_opencl(name):
+    code = f"import sys, opencl_lab.ops.{name}.problem; sys.exit('pyopencl' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_every_environment_variable_is_documented():
     root = Path(opencl_lab.__file__).parent
     texts = [path.read_text(encoding="utf-8") for path in root.rglob("*.py")]

@@ -13,6 +13,7 @@ import opencl_lab as ol
 from opencl_lab.core.device import Capabilities
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.plan import check_plan
+from opencl_lab.core.template import render
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort import radix_gpu
 from opencl_lab.ops.sort.problem import SortProblem
@@ -36,6 +37,15 @@ def plan_of(name, problem, device, **values):
 
 def kernels(problem, device, **values):
     return [launch.kernel for launch in plan_of("radix", problem, device, **values).launches]
+
+
+@pytest.mark.parametrize(("n", "built"), [(1000, False), (100_000, True)])
+def test_only_rows_of_several_tiles_build_what_merges_them(n, built):
+    able = replace(GPU.capabilities, barriers_in_loops=True)
+    first = plan_of("merge-path", SortProblem(n, INT32), replace(GPU, capabilities=able)).launches[
+        0
+    ]
+    assert ("merge_tiles(" in render(first.template, first.params).text) == built
 
 
 @pytest.mark.parametrize("n", [1, 33, 10_000, 10**6, 2**31 + 5])

@@ -35,9 +35,10 @@
  * ITEM_KEYS   keys of an item
  * ROW_ITEMS   items of a row in sort_tiles: a group has WG_SIZE / ROW_ITEMS rows, or a tile of one
  * RUNS        whether merge_tiles merges given runs, and there is no sort_tiles
+ * MERGES      whether there is merge_tiles: rows have several tiles, or there are given runs
  * PTX         whether the device takes inline PTX: its compiler unrolls what it is told to
  */
-<%page args="ELEMENT, INDICES_OUT, INDEX_T, WG_SIZE, ITEM_KEYS, ROW_ITEMS, RUNS, PTX"/>\
+<%page args="ELEMENT, INDICES_OUT, INDEX_T, WG_SIZE, ITEM_KEYS, ROW_ITEMS, RUNS, MERGES, PTX"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
@@ -57,9 +58,11 @@ typedef ${INDEX_T} index_t;
 #define SAME(number) (number)
 #define LAST_CODE ((ukey_t)~(ukey_t)0)
 
-${paths.ends("index_t")}
 ${paths.search("rank_in_group", "__local", "ukey_t", "uint", "SAME")}
+% if MERGES:
+${paths.ends("index_t")}
 ${paths.search_all("ranks_of_group", "__global", "ukey_t", "index_t", "code", WG_SIZE)}
+% endif
 % if not RUNS:
 /* Sort an item's codes. Neighbours change places only if they must, so that the sort is stable. */
 static inline void sort_item(ukey_t *codes, ushort *slots)
@@ -179,6 +182,7 @@ ${registers.each("j", "ITEM_KEYS", PTX)}
 }
 % endif
 
+% if MERGES:
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void merge_tiles(__global const ukey_t *restrict source,
 % if not INDICES_OUT:
@@ -262,3 +266,4 @@ void merge_tiles(__global const ukey_t *restrict source,
 % endif
     }
 }
+% endif

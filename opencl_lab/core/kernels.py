@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Argument, Launch, ceil_divide, round_up
 from opencl_lab.core.space import Constraint, Value
+
+if TYPE_CHECKING:  # processes without OpenCL have problems, too
+    from opencl_lab.core.device import Device
 
 C_TYPES = {
     "bool": "uchar",

@@ -10,13 +10,15 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.wording import size_text
+
+if TYPE_CHECKING:  # processes without OpenCL have problems, too
+    from opencl_lab.core.device import Device
 
 __all__ = [
     "ARGUMENT_BYTES",

@@ -21,8 +21,8 @@ GUARD = "_OPENCL_H_"
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 DECLARATION = re.compile(r"^[^#\n]* __ovld\b[^;]*;", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z_]\w*")
-EXTRA = {"length", "fast_length", "normalize", "fast_normalize", "dot"}
-"""Functions for which PoCL declares more overloads than the header."""
+EXTRA = re.compile(r"\b((fast_)?(length|normalize)|dot)\s*\(")
+"""Calls of functions for which PoCL declares more overloads than the header."""
 
 
 def _on_one_line(declaration: re.Match[str]) -> str:
@@ -65,11 +65,11 @@ def with_declarations(platform_version: str, text: str) -> tuple[str, tuple[str,
     """
     if RELEASE not in platform_version:
         return None
-    header, names = _header(), set(NAME.findall(COMMENT.sub(" ", text)))
-    if header is None or names & EXTRA:
+    header, code = _header(), COMMENT.sub(" ", text)
+    if header is None or EXTRA.search(code):
         return None
     lines, used = header
-    names |= used
+    names = used.union(NAME.findall(code))
     needed: list[str] = []
     for name, line in lines:
         if line.startswith("#endif") and needed[-1].startswith("#if"):

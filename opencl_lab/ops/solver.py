@@ -6,22 +6,19 @@ addition to be compared and tuned is in `opencl_lab.lab.operation`.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
-import numpy as np
-
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, LaunchError
-from opencl_lab.core.kernels import NO_DOUBLE, is_wide
+from opencl_lab.core.kernels import NO_DOUBLE
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.estimates import Estimates
+from opencl_lab.ops.problem import Problem
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.execute import Execution
@@ -33,62 +30,6 @@ __all__ = ["AUTO", "Algorithm", "Problem", "Registry", "Solver", "made"]
 
 AUTO = "auto"
 trust.handler = "opencl_lab.ops.selftest:SelfTest"
-
-
-@dataclass(frozen=True)
-class Problem(ABC):
-    """Shapes, dtype and options of one problem; its constructor validates them.
-
-    Subclasses are frozen dataclasses, so that problems are hashable.
-    """
-
-    sizes: ClassVar[tuple[str, ...]]
-    """The fields that give the size of the problem."""
-    layout: ClassVar[tuple[str, ...]]
-    """The other fields that change which configuration is the fastest, such as the dtype."""
-
-    def _check_sizes(self, *names: str) -> None:
-        """Refuse negative sizes, in the named fields or in all `sizes`."""
-        for name in names or self.sizes:
-            value = getattr(self, name)
-            if value < 0:
-                raise InvalidProblem(f"{name} must not be negative, not {value}")
-
-    @property
-    @abstractmethod
-    def work(self) -> Work:
-        """The least arithmetic and memory traffic that solves the problem."""
-
-    @property
-    def title(self) -> str:
-        """A description of the problem for the user, in tables, plots and messages.
-
-        By default: the sizes, and the fields that differ from their defaults.
-        """
-        default = {item.name: item.default for item in fields(self)}
-        return ", ".join(
-            f"{name}={value:,}" if type(value) is int else f"{name}={value}"
-            for name, value in self.as_dict().items()
-            if name in self.sizes or (name in default and getattr(self, name) != default[name])
-        )
-
-    @property
-    def wide(self) -> bool:
-        """Whether its numbers have eight bytes, see `is_wide`."""
-        dtype = getattr(self, "dtype", None)
-        return dtype is not None and is_wide(dtype)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON-able values."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {
-            name: value.name
-            if isinstance(value, np.dtype)
-            else repr(value)  # JSON has neither infinities nor NaN
-            if isinstance(value, float) and not math.isfinite(value)
-            else value
-            for name, value in values.items()
-        }
 
 
 P = TypeVar("P", bound=Problem)

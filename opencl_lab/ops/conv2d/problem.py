@@ -11,7 +11,7 @@ import numpy as np
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.options import exact_number, real_number
 from opencl_lab.core.plan import Work
-from opencl_lab.ops.solver import Problem
+from opencl_lab.ops.problem import Problem
 
 IMAGE_TYPES = ("uint8", "int16", "uint16", "float16", "float32", "float64")
 Mode: TypeAlias = Literal["same", "valid", "full"]

@@ -25,6 +25,11 @@ WIDE_NS = 2.0
 """A product whose sum takes 128 bits."""
 MANY_TAPS = 49
 """Weights from which on two short filters beat one in `register`: 7 x 7 was the first to gain."""
+FEW_VALUES = 1024
+"""Values of a result for each compute unit of an NVIDIA GPU, and weights of its filter, up to which
+`naive` takes as long as `register` and gives the same bits: all items run at once. Its only program
+is for all sizes, and is built in a quarter of the time that `register` takes for each filter."""
+FEW_TAPS = 225
 PAYS = 0.9
 """Time of transforms as a share of that of direct sums, below which they are considered: a margin
 for the sample of the image, for launches that are called off, and for errors of the estimates."""
@@ -50,13 +55,14 @@ class Conv2dSolver(Solver[Conv2dProblem]):
         if problem.long_sums:
             return ("naive",)
         one = ("rolling",) if is_one_thread(device) and rolling.pays(problem) else ()
+        direct = ("naive", "register") if _is_small(problem, device) else ("register",)
         if problem.filter_height * problem.filter_width < MANY_TAPS:
-            return (*one, "register")  # two passes over memory would not save enough
+            return (*one, *direct)  # two passes over memory would not save enough
         if _transforms_pay(problem, device):
             # The direct sums of `adaptive` are those for a filter of any rank.
             large = "fft" if problem.separable else "adaptive"
             return (*one, large, *self.registry)
-        return (*one, *self.registry)
+        return (*one, *(() if problem.separable else direct), *self.registry)
 
     def serial_us(self, problem: Conv2dProblem) -> float:
         """Return the estimated microseconds on one thread."""
@@ -73,6 +79,13 @@ class Conv2dSolver(Solver[Conv2dProblem]):
 
 
 CONV2D_SOLVER = Conv2dSolver()
+
+
+def _is_small(problem: Conv2dProblem, device: Device) -> bool:
+    """Return whether an item for each value of the result takes no longer than strips."""
+    taps, values = math.prod(problem.filter_shape), math.prod(problem.result_shape)
+    few = values <= FEW_VALUES * device.compute_units and taps <= FEW_TAPS
+    return few and device.compute_capability is not None
 
 
 @lru_cache(maxsize=256)  # on the way of every call with a large filter

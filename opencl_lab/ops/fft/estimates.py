@@ -14,6 +14,13 @@ from opencl_lab.ops.fft.passes.factors import (
     prime_factors,
     radices_of,
 )
+from opencl_lab.ops.fft.passes.forms import NARROW
+from opencl_lab.ops.fft.passes.row_passes import (
+    LARGER,
+    LONGEST_HALVES,
+    LONGEST_LARGER,
+    MOST_ROWS,
+)
 from opencl_lab.ops.fft.passes.serial import share_rows
 from opencl_lab.ops.fft.passes.vector import LONGEST, VectorPlanner
 from opencl_lab.ops.fft.problem import DftProblem
@@ -34,7 +41,7 @@ PAIRS_NS = 2.0
 """To pack and scale two real rows of an odd length, and to separate their spectra."""
 QUICK = 5
 """Largest prime factor of lengths whose passes for one thread are quick to build. Others take up
-to a second. Of convolutions many lengths share a program."""
+to a second, unless they share a program. Of convolutions many lengths share one."""
 SHARED = 1.2
 """Work of all threads as a multiple of that of one, whose vectors are longer."""
 FURTHER_LAUNCH_US = 4.0
@@ -51,7 +58,7 @@ def serial_us(problem: DftProblem) -> float:
         return math.inf  # columns become rows first, in launches that wait for memory
     n = _length(problem)
     passes = VectorPlanner.has_passes(n, _rows(problem))
-    if n and passes and max(prime_factors(n) or (1,)) > QUICK:
+    if n and passes and max(prime_factors(n) or (1,)) > QUICK and not _shares_program(problem):
         return math.inf
     return _work_us(problem, alone=True, whole_rows=True)
 
@@ -73,6 +80,15 @@ def direct_us(problem: DftProblem, algorithm: str) -> float:
     sums = GROUP_NS * groups + TERM_NS * problem.terms * (1 if problem.kind == "c2c" else 0.5)
     sums *= NAIVE if algorithm == "direct-naive" else 1
     return 1e-3 * sums * problem.real.itemsize / 4
+
+
+def _shares_program(problem: DftProblem) -> bool:
+    """Return whether a length with factors of 7, 11 or 13 shares a program on one thread."""
+    n, real = _length(problem), problem.kind != "c2c"
+    longest = LONGEST_HALVES if real else LONGEST_LARGER
+    few = problem.inner == 1 and problem.count <= MOST_ROWS and n <= longest
+    filled = n % 4 == 0 or (n % 2 == 0 and n <= NARROW[2])  # vectors over the points
+    return few and filled and max(prime_factors(n) or (n,)) <= LARGER[-1][-1]
 
 
 def _length(problem: DftProblem) -> int:

@@ -12,7 +12,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
 from opencl_lab.ops.fft.passes.builder import PlanBuilder, real_dtype
 from opencl_lab.ops.fft.passes.factors import is_smooth, prime_factors
-from opencl_lab.ops.solver import Problem
+from opencl_lab.ops.problem import Problem
 
 COMPLEX64 = np.dtype("complex64")
 COMPLEX_TYPES = ("complex64", "complex128")

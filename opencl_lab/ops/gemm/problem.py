@@ -14,7 +14,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.options import python_value
 from opencl_lab.core.plan import Work
 from opencl_lab.core.wording import counted
-from opencl_lab.ops.solver import Problem
+from opencl_lab.ops.problem import Problem
 
 ELEMENT_TYPES = ("float16", "float32", "float64", "complex64", "complex128")
 INTEGER_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
-from opencl_lab.ops.solver import Problem
+from opencl_lab.ops.problem import Problem
 from opencl_lab.ops.sort.problem import SortProblem, check_keys
 
 

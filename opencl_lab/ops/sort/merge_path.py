@@ -180,6 +180,7 @@ class Merges:
                 "ITEM_KEYS": self.item_keys,
                 "ROW_ITEMS": self.row_items,
                 "RUNS": bool(self.runs),
+                "MERGES": self.merges > 0,
                 "PTX": self.ptx,
             },
             global_size=(groups * self.wg_size,),

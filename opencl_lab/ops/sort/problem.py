@@ -11,7 +11,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import C_TYPES, WORD_TYPES
 from opencl_lab.core.plan import Work
 from opencl_lab.core.wording import counted
-from opencl_lab.ops.solver import Problem
+from opencl_lab.ops.problem import Problem
 
 KEY_TYPES = tuple(name for name in C_TYPES if not name.startswith("complex"))
 """Names of the dtypes that can be sorted, besides those of times in any unit."""

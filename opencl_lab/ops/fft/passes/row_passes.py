@@ -25,6 +25,10 @@ KERNEL = "fft_rows"
 RADICES = {2: (3, 5), 4: (3, 5), 8: (2, 3, 4, 5, 6, 8), 16: (2, 3, 4, 5, 6, 8)}
 """Radices of all passes but the first, by the lanes of a vector. Narrow ones, whose programs build
 in half the time, are for rows that fill no wider ones: what is left of their lengths is odd."""
+LARGER = ((), (7,), (7, 11, 13))
+"""Radices that programs have besides, the least that lengths need: these take long to build."""
+LONGEST_LARGER = 1 << 12
+"""Points of such a row; of more, a program for their length takes 0.9 of the time."""
 MOST_ROWS = 3
 """Rows of a call, of one transform each; a program for their length takes less time for more."""
 LONGEST_HALVES = 1 << 11
@@ -67,7 +71,7 @@ def rows_launch(
         "INDEX_T": c_type(index),
         "VECTOR_WIDTH": width,
         "INVERSE": inverse,
-        "RADICES": RADICES[width],
+        "RADICES": _radices_of(transforms, width),
         "ROWS": tuple(map(_known, planned)),
         "BUFFERS": tuple(tuple(map(buffers.index, pair)) for pair in ends),
         "STEPS": tuple(each.step for each in planned),
@@ -92,7 +96,16 @@ def _is_shared(planned: PlannedStep[Any]) -> bool:
         return True
     first, *others = step.radices
     over_points = step.vectors.over == "points" and first == step.vectors.width
-    return over_points and set(others) <= set(RADICES[first]) and step.fetch == "none"
+    if not over_points or step.fetch != "none":
+        return False
+    return set(others) <= {*RADICES[first], *(LARGER[-1] if step.n <= LONGEST_LARGER else ())}
+
+
+def _radices_of(transforms: Sequence[VectorStep], width: int) -> tuple[int, ...]:
+    """Return the radices of a program, all passes but the first, that can do some transforms."""
+    needed = {radix for step in transforms for radix in step.radices[1:]}
+    programs = (RADICES[width] + more for more in LARGER)
+    return next(radices for radices in programs if needed <= set(radices))
 
 
 def _known(planned: PlannedStep[Any]) -> RowsStep | PointwiseStep:

@@ -58,7 +58,7 @@ class SerialPlanner(VectorPlanner):
         inverse = form == "c2r-packed"
         h, count, target = layout.n, layout.count, layout.target
         table = (h // 2, strided_twiddles, h // 2, 1, 2 * h, builder.dtype, 1)
-        step = PointwiseStep("halves", h, self.width, inverse=inverse)
+        step = PointwiseStep("halves", 0, self.width, inverse=inverse)
         if not inverse:
             any_length(self, builder, layout, How(scale=scale, halved=True))
             spectra = BatchedLayout.rows(h, count, target, target, (h + 1, h + 1))
