@@ -27,6 +27,7 @@ from opencl_lab.runtime.arrays import AnyArray, as_array
 from opencl_lab.runtime.call import queue_for
 from opencl_lab.runtime.call_key import PAIRS, NoKeyError, arrays_key
 from opencl_lab.runtime.replay import RecordedCall, data_and_values, is_replayed, record
+from opencl_lab.runtime.waiting import WaitFor, call_after
 
 FUNCTIONS = {
     function.__name__: function
@@ -103,7 +104,9 @@ class Prepared:
         self._last: _Last | None = None
         self._queue: cl.CommandQueue | None = options.get("queue")
 
-    def __call__(self, *arrays: AnyArray, out: AnyArray | None = None) -> Any:
+    def __call__(
+        self, *arrays: AnyArray, out: AnyArray | None = None, wait_for: WaitFor = None
+    ) -> Any:
         """Call the function.
 
         Parameters
@@ -112,6 +115,8 @@ class Prepared:
             Of the prepared shapes and types, all on the same side.
         out : array, optional
             Receives the result, in place of a new array.
+        wait_for : pyopencl.Event or several, optional
+            What the first launch waits for; with host arrays, the call itself waits.
 
         Returns
         -------
@@ -122,6 +127,9 @@ class Prepared:
         InvalidProblem
             If an array has another shape or type than was prepared.
         """
+        if wait_for is not None:
+            how = {"out": out, "wait_for": wait_for}
+            return call_after(self, arrays, how, self.options.get("queue"))
         outs = () if out is None else out if type(out) in PAIRS else (out,)
         given = [*arrays, *self._fixed, *outs]
         self.calls += 1
@@ -239,8 +247,8 @@ def prepare(
     for array in arrays:
         if not isinstance(array, (np.ndarray, cl.array.Array)):
             raise InvalidProblem(f"prepare takes arrays or shape=, not {type(array).__name__}")
-    if "out" in options:
-        raise InvalidProblem("out is given to the calls of what is prepared, not to prepare")
+    for item in options.keys() & {"out", "wait_for"}:
+        raise InvalidProblem(f"{item} is given to the calls of what is prepared, not to prepare")
     try:
         bound = inspect.signature(function).bind(*arrays, **options)
     except TypeError as error:

@@ -30,6 +30,7 @@ from opencl_lab.ops.fft.transform import (
 from opencl_lab.runtime.arrays import AnyArray, copied
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
+from opencl_lab.runtime.waiting import WaitFor
 
 LAST_TWO = (-2, -1)
 
@@ -52,6 +53,8 @@ def fft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out)
         Where to transform; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
 
     Returns
     -------
@@ -117,7 +120,7 @@ def fftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -
     axes : sequence of int, optional
         Default: the last ``len(s)``, or all. They are transformed from the last to the first; a
         repeated axis is transformed repeatedly.
-    norm, out, queue, device
+    norm, out, queue, device, wait_for
         As for `fft`.
     """
     return _complex_axes(x, s, axes, norm, out, call, inverse=False)
@@ -184,7 +187,7 @@ def hfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) 
         As `a` and the others of `irfftn`.
     overwrite_x, workers
         Accepted for compatibility with `scipy.fft`, without effect.
-    out, queue, device
+    out, queue, device, wait_for
         As for `fft`.
     """
     return _to_real_axes(x, s, axes, _other_way(norm), out, call, conjugate=True)
@@ -222,6 +225,7 @@ def fftshift(
     out: Out = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Move the zero frequency to the centre; see `numpy.fft.fftshift`.
 
@@ -236,6 +240,8 @@ def fftshift(
         In place of a device array's own.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
     """
     return rolled(call, x, axes, lambda n: n // 2, out, queue, device)
 
@@ -249,6 +255,7 @@ def ifftshift(
     out: Out = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Undo `fftshift`; see `numpy.fft.ifftshift`. Parameters are those of `fftshift`."""
     return rolled(call, x, axes, lambda n: -(n // 2), out, queue, device)
