@@ -48,6 +48,8 @@ if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
     from opencl_lab.ops.sort.functions import sort_by_key as sort_by_key
     from opencl_lab.runtime.exchange import to_device as to_device
     from opencl_lab.runtime.exchange import to_dlpack as to_dlpack
+    from opencl_lab.runtime.profiling import Profile as Profile
+    from opencl_lab.runtime.profiling import profile as profile
     from opencl_lab.runtime.replay import free_memory as free_memory
     from opencl_lab.selftest.trust import SelfTestWarning as SelfTestWarning
 
@@ -73,6 +75,7 @@ _REGISTRY = {
     "ops.sort.functions": ("argsort", "sort", "sort_by_key"),
     "ops.prepared": ("Prepared", "prepare"),
     "runtime.exchange": ("to_device", "to_dlpack"),
+    "runtime.profiling": ("Profile", "profile"),
     "runtime.replay": ("free_memory",),
     "selftest.trust": ("SelfTestWarning",),
     "lab.tuning.tune_kernel": ("tune_kernel",),

@@ -16,7 +16,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.queues import finish
+from opencl_lab.core.queues import finish, profiles
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.fft.functions import cosine, direct, fourier
@@ -137,7 +137,7 @@ class Prepared:
         if last is not None and last.was_of(given, len(arrays)):
             return last.recorded.run(given)
         try:
-            recorded = self._known.get((len(arrays), arrays_key(given)))
+            recorded = self._known.get((bool(profiles), len(arrays), arrays_key(given)))
         except NoKeyError:
             recorded = None
         if recorded is None:
@@ -159,7 +159,7 @@ class Prepared:
         if recorded is not None and list(map(id, taken)) == list(map(id, given)):
             self._queue = recorded.queue
             if len(self._known) < MOST_LAYOUTS:
-                self._known[len(made), arrays_key(given)] = recorded
+                self._known[bool(profiles), len(made), arrays_key(given)] = recorded
         return result
 
     def __enter__(self) -> Prepared:

@@ -28,7 +28,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.options import checked
-from opencl_lab.core.queues import check_process
+from opencl_lab.core.queues import check_process, profiles
 from opencl_lab.core.systems import switched_off
 from opencl_lab.runtime.arrays import is_device_array, plain_class
 from opencl_lab.runtime.bound import BoundCall, Returned
@@ -166,6 +166,8 @@ def replayed(
                 key, arrays = keys.of(args, kwargs)
             except Exception:  # the function raises its own error
                 return _called(function, Call(), args, kwargs)
+            if profiles:  # the library's queues are other ones
+                key = "profiled", key
             recorded = _recorded.get(key)
             if recorded is not None and _is_current(key, recorded):
                 return recorded.run(arrays)
