@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
     from opencl_lab import fft as fft
     from opencl_lab import ndimage as ndimage
     from opencl_lab import scipy_backend as scipy_backend
+    from opencl_lab import signal as signal
     from opencl_lab.core.device import Capabilities as Capabilities
     from opencl_lab.core.device import Device as Device
     from opencl_lab.core.errors import BuildError as BuildError
@@ -82,7 +83,7 @@ _REGISTRY = {
     "lab.tuning.result": ("TuneResult",),
     "lab.tuning.tuner": ("tune",),
 }
-_MODULES = ("distributed", "fft", "ndimage", "scipy_backend")
+_MODULES = ("distributed", "fft", "ndimage", "scipy_backend", "signal")
 
 __all__ = sorted((*chain(*_REGISTRY.values()), *_MODULES, "__version__"))
 
