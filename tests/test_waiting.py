@@ -28,6 +28,8 @@ CALLS = {
     "dctn": ol.fft.dctn,
     "fftshift": ol.fft.fftshift,
     "gaussian_filter": lambda x, **how: ol.ndimage.gaussian_filter(x, 1, **how),
+    "oaconvolve": lambda x, **how: ol.signal.oaconvolve(x, WEIGHTS, **how),
+    "correlate": lambda x, **how: ol.signal.correlate(x, x, method="fft", **how),
     "median_filter": lambda x, **how: ol.ndimage.median_filter(x, 3, **how),
 }
 

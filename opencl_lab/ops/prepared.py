@@ -23,7 +23,7 @@ from opencl_lab.ops.fft.functions import cosine, direct, fourier
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.select.functions import searchsorted, topk
 from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
-from opencl_lab.runtime.arrays import AnyArray, as_array
+from opencl_lab.runtime.arrays import MEMORY, AnyArray, as_array
 from opencl_lab.runtime.call import queue_for
 from opencl_lab.runtime.call_key import PAIRS, NoKeyError, arrays_key
 from opencl_lab.runtime.replay import RecordedCall, data_and_values, is_replayed, record
@@ -245,6 +245,8 @@ def prepare(
     if not arrays:
         arrays = _examples(shape, dtype, options.get("queue"), options.get("device"))
     for array in arrays:
+        if isinstance(array, MEMORY):
+            as_array(array)  # says what to pass instead
         if not isinstance(array, (np.ndarray, cl.array.Array)):
             raise InvalidProblem(f"prepare takes arrays or shape=, not {type(array).__name__}")
     for item in options.keys() & {"out", "wait_for"}:

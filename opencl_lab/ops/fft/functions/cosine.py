@@ -265,7 +265,7 @@ def dctn(call: Call, x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: 
 
     Parameters
     ----------
-    x, type, norm, overwrite_x, workers, orthogonalize, out, queue, device,
+    x, type, norm, overwrite_x, workers, orthogonalize, out, queue, device
     wait_for
         As for `dct`.
     s : int or sequence of int, optional
