@@ -126,9 +126,9 @@ def test_strided_arrays_of_any_layout(side, rng):
 
 
 def test_numbers_without_dimensions_and_empty_arrays(side):
-    two, three = np.array(2.0), np.array(3.0)
     for name in ("fftconvolve", "oaconvolve", "correlate"):
-        assert side.get(getattr(ol.signal, name)(side.put(two), side.put(three))) == 6
+        check(side, name, [np.array(2 + 1j), np.array(3 + 2j)])
+        check(side, name, [np.array([[2]]), np.array([[3]])])
     for name in ("fftconvolve", "oaconvolve"):
         result = getattr(ol.signal, name)(side.put(np.ones((2, 0))), side.put(np.ones((2, 3))))
         assert result.shape == (0,) and result.dtype == np.float64

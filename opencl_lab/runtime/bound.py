@@ -250,29 +250,26 @@ class BoundCall(ABC):
             If the driver refuses, or in a process that was forked after OpenCL had started.
         """
         check_process()
-        if profiles:
-            return self._noted(arrays, events or Events())
-        return self._tried(arrays, events)
-
-    def _noted(self, arrays: Sequence[Any], events: Events) -> list[Any]:
-        """Run it and add its launches to the active profiles."""
-        results = self._tried(arrays, events)
-        kernels = [launch.kernel for _, launches, _ in self._runs for launch in launches]
-        note(self.queue, kernels, events.kernels, events.copies)
-        return results
-
-    def _tried(self, arrays: Sequence[Any], events: Events | None) -> list[Any]:
+        run = self._noted if profiles else self._run
         try:
             try:
-                return self._run(arrays, events)
+                return run(arrays, events)
             except cl.MemoryError:
                 if not self._repeatable:
                     raise
             # Retried here, where the frames of the error hold no memory.
             free_unused(LOCK_SECONDS)
-            return self._run(arrays, events)
+            return run(arrays, events)
         except cl.Error as error:
             raise explain(error, self.queue) from error
+
+    def _noted(self, arrays: Sequence[Any], events: Events | None) -> list[Any]:
+        """Run it once and add its launches to the active profiles."""
+        events = events or Events()
+        results = self._run(arrays, events)
+        kernels = [launch.kernel for _, launches, _ in self._runs for launch in launches]
+        note(self.queue, kernels, events.kernels, events.copies)
+        return results
 
     @abstractmethod
     def _run(self, arrays: Sequence[Any], events: Events | None) -> list[Any]:

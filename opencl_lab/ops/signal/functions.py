@@ -67,7 +67,8 @@ def fftconvolve(
     -------
     numpy.ndarray or pyopencl.array.Array
         float32 or complex64 for two arrays of float16, float32 and complex64, else float64 or
-        complex128; an empty array for one. For device arrays the work is enqueued, without waiting.
+        complex128; an empty array for one. Mere products are in the common type. For device arrays
+        the work is enqueued, without waiting.
 
     Raises
     ------
@@ -143,7 +144,7 @@ def correlate(
         result = _correlated(a, b, mode=mode, direct=False, queue=queue)
         rounded = pyopencl.clmath.rint(result)
         result = (rounded != 0).view(dtype) if dtype.kind == "b" else rounded.astype(dtype)
-    return to_host(result) if on_host else result
+    return to_host(result)[()] if on_host else result  # a number if it has no dimensions
 
 
 def _sent(in1: Any, in2: Any, queue: Any, device: DeviceSpec) -> tuple[AnyArray, AnyArray, bool]:
@@ -190,7 +191,7 @@ def _convolved(
     if _check_overlap(a, b, mode, chosen):
         a, b = b, a
     result = _transformed(a, b, mode=mode, axes=chosen, in_blocks=in_blocks, queue=queue)
-    return to_host(result) if on_host else result
+    return to_host(result)[()] if on_host else result  # a number if it has no dimensions
 
 
 def _axes(axes: Any, dimensions: int) -> tuple[int, ...]:
@@ -271,9 +272,10 @@ def _transformed(
     """Return a part of a convolution of device arrays by transforms along axes."""
     call.use(a, queue)
     call.check(b)
-    dtype = np.result_type(_spectral(a.dtype), _spectral(b.dtype))
-    if not axes:
+    if not axes:  # as SciPy has it, in the common type
+        dtype = np.result_type(_single(a.dtype), _single(b.dtype))
         return sums(call, _floating(call, a, dtype), _floating(call, b, dtype), dtype)
+    dtype = np.result_type(_spectral(a.dtype), _spectral(b.dtype))
     begins, shape = _part(a, b, mode, axes)
     return _cut(call, by_transforms(call, a, b, dtype, axes, in_blocks), begins, shape)
 
