@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl.clmath
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.kernels import C_TYPES
+from opencl_lab.core.kernels import C_TYPES, lacks_type
 from opencl_lab.core.options import whole_number
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.signal.spectra import by_transforms
@@ -19,7 +19,7 @@ from opencl_lab.runtime.arrays import AnyArray, as_array, copied, is_device_arra
 from opencl_lab.runtime.call import Call, queue_for
 from opencl_lab.runtime.exchange import to_host
 from opencl_lab.runtime.replay import replayed
-from opencl_lab.runtime.session import queue_or_default
+from opencl_lab.runtime.session import queue_or_default, session_of
 from opencl_lab.runtime.waiting import WaitFor, after_events
 
 Part: TypeAlias = Literal["full", "same", "valid"]
@@ -248,8 +248,10 @@ def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 def _is_direct(a: AnyArray, b: AnyArray, dtype: np.dtype[Any]) -> bool:
     """Return whether sums by the definition are the better method."""
-    if dtype.kind in "biu":
+    if dtype.kind in "biu":  # transforms take float64
         largest = [max(map(abs, _limits(x.dtype))) for x in (a, b)]
+        if lacks_type(session_of(a.queue).device, np.float64):
+            return True
         if largest[0] * largest[1] * min(a.size, b.size) > EXACT:
             return True
     pairs = list(zip(a.shape, b.shape, strict=True))
