@@ -219,7 +219,7 @@ def prepare(
     Returns
     -------
     Prepared
-        Call it with arrays, and optionally with ``out=``.
+        Call it with arrays, and optionally with ``out=`` and ``wait_for=``.
 
     Raises
     ------
