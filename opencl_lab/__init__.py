@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
     from opencl_lab import fft as fft
     from opencl_lab import ndimage as ndimage
     from opencl_lab import scipy_backend as scipy_backend
+    from opencl_lab import signal as signal
     from opencl_lab.core.device import Capabilities as Capabilities
     from opencl_lab.core.device import Device as Device
     from opencl_lab.core.errors import BuildError as BuildError
@@ -48,6 +49,8 @@ if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
     from opencl_lab.ops.sort.functions import sort_by_key as sort_by_key
     from opencl_lab.runtime.exchange import to_device as to_device
     from opencl_lab.runtime.exchange import to_dlpack as to_dlpack
+    from opencl_lab.runtime.profiling import Profile as Profile
+    from opencl_lab.runtime.profiling import profile as profile
     from opencl_lab.runtime.replay import free_memory as free_memory
     from opencl_lab.selftest.trust import SelfTestWarning as SelfTestWarning
 
@@ -73,13 +76,14 @@ _REGISTRY = {
     "ops.sort.functions": ("argsort", "sort", "sort_by_key"),
     "ops.prepared": ("Prepared", "prepare"),
     "runtime.exchange": ("to_device", "to_dlpack"),
+    "runtime.profiling": ("Profile", "profile"),
     "runtime.replay": ("free_memory",),
     "selftest.trust": ("SelfTestWarning",),
     "lab.tuning.tune_kernel": ("tune_kernel",),
     "lab.tuning.result": ("TuneResult",),
     "lab.tuning.tuner": ("tune",),
 }
-_MODULES = ("distributed", "fft", "ndimage", "scipy_backend")
+_MODULES = ("distributed", "fft", "ndimage", "scipy_backend", "signal")
 
 __all__ = sorted((*chain(*_REGISTRY.values()), *_MODULES, "__version__"))
 

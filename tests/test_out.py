@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 
 import numpy as np
@@ -154,3 +155,60 @@ def test_copies_are_those_of_numpy(types, case, queue, rng, device):
     right = copied_by_numpy(source, shape, target_type, conjugate, shifts or (0,) * ndim)
     np.testing.assert_array_equal(found[..., 1].T, right)
     assert (found[..., 0] == 7).all()  # nothing else is written
+
+
+def on_queues():
+    """Return the public functions that take a queue, with their first arguments that are arrays."""
+    arrays = {"weights", "values", "v", "in2", "b"}
+    for home in (ol, ol.fft, ol.ndimage, ol.signal):
+        for name in home.__all__:
+            function = getattr(home, name)
+            if inspect.isfunction(function):
+                given = inspect.signature(function).parameters
+                if "queue" in given:
+                    first, *others = given
+                    needed = [n for n in others if given[n].default is inspect.Parameter.empty]
+                    also = sorted(arrays & set(needed))
+                    name = f"{home.__name__}.{name}"
+                    yield pytest.param(function, first, needed, also, id=name)
+
+
+@pytest.mark.parametrize(("function", "first", "needed", "arrays"), [*on_queues()])
+def test_bare_memory_is_refused_with_a_recipe(function, first, needed, arrays, queue):
+    plain = np.ones(4 if function.__name__.endswith("1d") else (4, 4))
+    given = {name: plain if name in (first, *arrays) else 1 for name in (first, *needed)}
+    memory = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 128)
+    for name in (first, *arrays):
+        with pytest.raises(InvalidProblem, match=r"pass pyopencl\.array\.Array\(queue, shape"):
+            function(**{**given, name: memory})
+
+
+@pytest.mark.parametrize("name", ["sort", "searchsorted", "gemm", "conv2d", "rfftn", "fftshift"])
+def test_the_recipe_for_bare_memory_works(name, queue, rng):
+    function, makers, options = CALLS[name]
+    host = [make(rng) for make in makers]
+    there = []
+    for array in host:
+        memory = cl.Buffer(queue.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=array)
+        there.append(cl.array.Array(queue, array.shape, array.dtype, data=memory))
+    result = function(*there, **options)
+    expected = function(*host, **options)
+    np.testing.assert_allclose(result.get(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [20, 21])
+def test_real_transforms_in_one_padded_array(side, n, rng):
+    """As FFTW and cuFFT have it, and as docs/fft.md shows."""
+    data = rng.random((6, n), np.float32)
+    padded = side.put(np.pad(data, ((0, 0), (0, 2 - n % 2))))
+    real, spectrum = padded[:, :n], padded.view(np.complex64)
+    for function, back, options in (
+        (ol.fft.rfft, ol.fft.irfft, {"n": n}),
+        (ol.fft.rfft2, ol.fft.irfft2, {"s": (6, n)}),
+    ):
+        for _ in range(3):
+            assert function(real, out=spectrum) is spectrum
+            expected = getattr(np.fft, function.__name__)(data)
+            np.testing.assert_allclose(side.get(spectrum), expected, rtol=1e-4, atol=1e-4)
+            assert back(spectrum, out=real, **options) is real
+            np.testing.assert_allclose(side.get(padded)[:, :n], data, rtol=1e-4, atol=1e-5)

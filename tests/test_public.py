@@ -41,8 +41,11 @@ def test_functions_are_not_hidden_by_packages():
     assert opencl_lab.compare is opencl_lab.lab.compare.compare
 
 
-def test_what_takes_a_queue_takes_a_device_too():
-    homes = [opencl_lab, opencl_lab.fft, opencl_lab.ndimage, opencl_lab.scipy_backend]
+MODULES = ("fft", "ndimage", "scipy_backend", "signal")
+
+
+def test_what_takes_a_queue_takes_a_device_and_events_too():
+    homes = [opencl_lab, *(getattr(opencl_lab, name) for name in MODULES)]
     found = {}
     for name, item in ((name, getattr(home, name)) for home in homes for name in home.__all__):
         if inspect.isfunction(item):
@@ -51,6 +54,8 @@ def test_what_takes_a_queue_takes_a_device_too():
     assert {"sort", "gemm", "rfft", "sobel"} <= set(taking)
     for name, given in taking.items():
         assert "device" in given and given["device"].kind is given["queue"].kind, name
+        events = given.get("wait_for")
+        assert name == "to_device" or events.kind is inspect.Parameter.KEYWORD_ONLY, name
 
 
 def test_importing_the_package_does_not_import_opencl():

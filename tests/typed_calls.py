@@ -1,6 +1,7 @@
 """Calls as a type checker reads them: mypy checks this file, and nothing runs it."""
 
 import numpy as np
+import pyopencl as cl
 
 import opencl_lab as ol
 
@@ -8,6 +9,9 @@ x = np.zeros((8, 8), np.float32)
 device = ol.select_device("cpu")
 device.queue(profiling=True).finish()
 ol.sort(x, device=device)
+ol.fft.fft2(x, wait_for=cl.enqueue_marker(device.queue()))
+ol.sort(x, wait_for=[])
+ol.sort(x, wait_for=device)  # type: ignore[arg-type]
 ol.sort(x, device=1.5)  # type: ignore[arg-type]
 ol.gemm(x, x, precision="tf32", activation="relu", device="cpu")
 ol.gemm(x, x, devices=["0:0", device])

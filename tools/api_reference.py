@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-EXPORTED = ("opencl_lab.fft", "opencl_lab.scipy_backend")  # by the package, which brings them along
+EXPORTED = ("opencl_lab.fft", "opencl_lab.scipy_backend", "opencl_lab.signal")  # by the package
 MODULES = (
     "opencl_lab",
     "opencl_lab.core.errors",

@@ -154,7 +154,8 @@ class Device:
         Parameters
         ----------
         profiling : bool
-            Whether events have times, which makes launches slower with some drivers.
+            Whether events have times, which makes launches slower with some drivers. They always
+            have in `opencl_lab.profile`.
 
         Returns
         -------

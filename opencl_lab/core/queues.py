@@ -44,6 +44,9 @@ if _interpreter("Get") != _interpreter("Main"):
 MAKING = threading.RLock()
 CACHE = "invoker_cache"
 
+profiles: list[Any] = []
+"""The active `Profile`s: while there is one, the library's queues are those with profiling."""
+
 PATIENCE = 1.0
 """Seconds that the end of the process waits for calls of other threads."""
 
@@ -250,4 +253,4 @@ def queue_of(handle: cl.Device, profiling: bool) -> cl.CommandQueue:
     """Return one of the library's own two queues on a device; see `Device.queue`."""
     check_process()
     with MAKING:
-        return _queue(handle, profiling)
+        return _queue(handle, profiling or bool(profiles))

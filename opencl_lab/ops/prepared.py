@@ -16,7 +16,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.queues import finish
+from opencl_lab.core.queues import finish, profiles
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.fft.functions import cosine, direct, fourier
@@ -24,10 +24,11 @@ from opencl_lab.ops.filters.calls import filter
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.select.functions import searchsorted, topk
 from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
-from opencl_lab.runtime.arrays import AnyArray, as_array
+from opencl_lab.runtime.arrays import MEMORY, AnyArray, as_array
 from opencl_lab.runtime.call import queue_for
 from opencl_lab.runtime.call_key import PAIRS, NoKeyError, arrays_key
 from opencl_lab.runtime.replay import RecordedCall, data_and_values, is_replayed, record
+from opencl_lab.runtime.waiting import WaitFor, call_after
 
 FUNCTIONS = {
     function.__name__: function
@@ -104,7 +105,9 @@ class Prepared:
         self._last: _Last | None = None
         self._queue: cl.CommandQueue | None = options.get("queue")
 
-    def __call__(self, *arrays: AnyArray, out: AnyArray | None = None) -> Any:
+    def __call__(
+        self, *arrays: AnyArray, out: AnyArray | None = None, wait_for: WaitFor = None
+    ) -> Any:
         """Call the function.
 
         Parameters
@@ -113,6 +116,8 @@ class Prepared:
             Of the prepared shapes and types, all on the same side.
         out : array, optional
             Receives the result, in place of a new array.
+        wait_for : pyopencl.Event or several, optional
+            What the first launch waits for; with host arrays, the call itself waits.
 
         Returns
         -------
@@ -123,6 +128,9 @@ class Prepared:
         InvalidProblem
             If an array has another shape or type than was prepared.
         """
+        if wait_for is not None:
+            how = {"out": out, "wait_for": wait_for}
+            return call_after(self, arrays, how, self.options.get("queue"))
         outs = () if out is None else out if type(out) in PAIRS else (out,)
         given = [*arrays, *self._fixed, *outs]
         self.calls += 1
@@ -130,7 +138,7 @@ class Prepared:
         if last is not None and last.was_of(given, len(arrays)):
             return last.recorded.run(given)
         try:
-            recorded = self._known.get((len(arrays), arrays_key(given)))
+            recorded = self._known.get((bool(profiles), len(arrays), arrays_key(given)))
         except NoKeyError:
             recorded = None
         if recorded is None:
@@ -152,7 +160,7 @@ class Prepared:
         if recorded is not None and list(map(id, taken)) == list(map(id, given)):
             self._queue = recorded.queue
             if len(self._known) < MOST_LAYOUTS:
-                self._known[len(made), arrays_key(given)] = recorded
+                self._known[bool(profiles), len(made), arrays_key(given)] = recorded
         return result
 
     def __enter__(self) -> Prepared:
@@ -212,7 +220,7 @@ def prepare(
     Returns
     -------
     Prepared
-        Call it with arrays, and optionally with ``out=``.
+        Call it with arrays, and optionally with ``out=`` and ``wait_for=``.
 
     Raises
     ------
@@ -238,10 +246,12 @@ def prepare(
     if not arrays:
         arrays = _examples(shape, dtype, options.get("queue"), options.get("device"))
     for array in arrays:
+        if isinstance(array, MEMORY):
+            as_array(array)  # says what to pass instead
         if not isinstance(array, (np.ndarray, cl.array.Array)):
             raise InvalidProblem(f"prepare takes arrays or shape=, not {type(array).__name__}")
-    if "out" in options:
-        raise InvalidProblem("out is given to the calls of what is prepared, not to prepare")
+    for item in options.keys() & {"out", "wait_for"}:
+        raise InvalidProblem(f"{item} is given to the calls of what is prepared, not to prepare")
     try:
         bound = inspect.signature(function).bind(*arrays, **options)
     except TypeError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from reprlib import repr as shown
 from typing import Any, TypeAlias
 
@@ -24,6 +26,9 @@ MEMORY = (cl.MemoryObjectHolder, cl.SVMPointer)
 """Memory of OpenCL without a shape: buffers, images, shared virtual memory."""
 AnyArray: TypeAlias = Any
 """A `numpy.ndarray` or a `pyopencl.array.Array`."""
+HELD = 1 << 20
+"""Bytes up to which an array on the host may be held a little longer than its copy takes."""
+_copies: deque[cl.Event] = deque()
 
 
 def axis_of(axis: Any, dimensions: int) -> int:
@@ -330,7 +335,22 @@ def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue) -> cl.array.A
         with memory_errors():
             copied = cl.enqueue_copy(queue, block_of(made), array, is_blocking=False)
         made.events = [copied]
+        if array.nbytes <= HELD:
+            _hold(copied)
     return made
+
+
+def _hold(copied: cl.Event) -> None:
+    """Hold the event of a copy while it is pending: where it is dropped, pyopencl would wait.
+
+    All threads would, also one that is to end what the copy waits for.
+    """
+    _copies.append(copied)
+    with suppress(IndexError):  # another thread does this, too
+        for _ in range(len(_copies)):
+            oldest = _copies.popleft()
+            if oldest.command_execution_status > cl.command_execution_status.COMPLETE:
+                _copies.append(oldest)
 
 
 def positions(begin: int, end: int, queue: cl.CommandQueue) -> cl.array.Array:

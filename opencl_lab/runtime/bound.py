@@ -30,7 +30,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.plan import Launch
-from opencl_lab.core.queues import check_process
+from opencl_lab.core.queues import check_process, profiles
 from opencl_lab.runtime.executable import (
     DeviceMemory,
     Executable,
@@ -39,6 +39,7 @@ from opencl_lab.runtime.executable import (
     make_zero,
 )
 from opencl_lab.runtime.freeing import LEAST_ASKED, LOCK_SECONDS, free_unused, with_room
+from opencl_lab.runtime.profiling import note
 from opencl_lab.runtime.session import session_of
 
 _Sizes: TypeAlias = tuple[int, ...]
@@ -249,17 +250,26 @@ class BoundCall(ABC):
             If the driver refuses, or in a process that was forked after OpenCL had started.
         """
         check_process()
+        run = self._noted if profiles else self._run
         try:
             try:
-                return self._run(arrays, events)
+                return run(arrays, events)
             except cl.MemoryError:
                 if not self._repeatable:
                     raise
             # Retried here, where the frames of the error hold no memory.
             free_unused(LOCK_SECONDS)
-            return self._run(arrays, events)
+            return run(arrays, events)
         except cl.Error as error:
             raise explain(error, self.queue) from error
+
+    def _noted(self, arrays: Sequence[Any], events: Events | None) -> list[Any]:
+        """Run it once and add its launches to the active profiles."""
+        events = events or Events()
+        results = self._run(arrays, events)
+        kernels = [launch.kernel for _, launches, _ in self._runs for launch in launches]
+        note(self.queue, kernels, events.kernels, events.copies)
+        return results
 
     @abstractmethod
     def _run(self, arrays: Sequence[Any], events: Events | None) -> list[Any]:

@@ -28,7 +28,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.options import checked
-from opencl_lab.core.queues import check_process
+from opencl_lab.core.queues import check_process, profiles
 from opencl_lab.core.systems import switched_off
 from opencl_lab.runtime.arrays import is_device_array, plain_class
 from opencl_lab.runtime.bound import BoundCall, Returned
@@ -42,6 +42,7 @@ from opencl_lab.runtime.host_call import HostCall, plain_types
 from opencl_lab.runtime.recording import Recording
 from opencl_lab.runtime.results import attributes_of
 from opencl_lab.runtime.session import new_array, session_of
+from opencl_lab.runtime.waiting import call_after
 from opencl_lab.tuned import database
 
 MOST_RECORDED = 1024
@@ -143,7 +144,8 @@ def replayed(
     """Return a decorator that turns a function whose first parameter is a `Call` into a public one.
 
     The public function has only the other parameters, which are `checked`. Its first call with a
-    key is recorded, and further ones replay it. For the arguments named in `values`, small host
+    key is recorded, and further ones replay it. `wait_for` is served here: `function` has it, if at
+    all, without effect. For the arguments named in `values`, small host
     arrays, the key holds the values; arrays made from them are passed to `Call.constants`.
     """
 
@@ -156,12 +158,16 @@ def replayed(
 
         @wraps(function)
         def public(*args: P.args, **kwargs: P.kwargs) -> Any:
+            if "wait_for" in kwargs and kwargs["wait_for"] is not None:
+                return call_after(public, args, kwargs)
             if not ENABLED:
                 return _called(function, Call(), args, kwargs)
             try:
                 key, arrays = keys.of(args, kwargs)
             except Exception:  # the function raises its own error
                 return _called(function, Call(), args, kwargs)
+            if profiles:  # the library's queues are other ones
+                key = "profiled", key
             recorded = _recorded.get(key)
             if recorded is not None and _is_current(key, recorded):
                 return recorded.run(arrays)

@@ -27,6 +27,7 @@ from opencl_lab.runtime.arrays import (
 )
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
+from opencl_lab.runtime.waiting import WaitFor
 
 
 @replayed("weights")
@@ -46,6 +47,7 @@ def conv2d(
     out: AnyArray | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Correlate images with a filter, as `scipy.ndimage.correlate` does.
 
@@ -90,6 +92,8 @@ def conv2d(
         Where to filter; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
 
     Returns
     -------

@@ -31,6 +31,7 @@ from opencl_lab.ops.filters.signatures import (
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
+from opencl_lab.runtime.waiting import WaitFor
 
 LEAST_SIGMA = 1e-15
 """Axes with no larger sigma are not filtered."""
@@ -71,6 +72,8 @@ def correlate1d(call: Call, begin: Begin, weights: Any, axis: Any, edges: Edges)
         Where to filter; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
 
     Returns
     -------
@@ -142,6 +145,7 @@ def gaussian_filter1d(
     radius: int | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Filter lines along an axis by a Gaussian or its derivative of an order.
 
@@ -183,6 +187,7 @@ def gaussian_filter(
     axes: Any = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Filter by a Gaussian or its derivatives; see `scipy.ndimage.gaussian_filter`.
 
@@ -192,7 +197,7 @@ def gaussian_filter(
         One value, or one for each of `axes`.
     axes : int or tuple of int, optional
         The axes to filter, all by default.
-    input, output, cval, truncate, queue, device
+    input, output, cval, truncate, queue, device, wait_for
         As for `gaussian_filter1d`.
 
     Notes
@@ -285,6 +290,7 @@ def laplace(
     axes: Any = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Add up second differences, 1, -2, 1 along each axis; see `scipy.ndimage.laplace`.
 
@@ -322,6 +328,7 @@ def uniform_filter(
     axes: Any = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Return the means of windows; see `scipy.ndimage.uniform_filter`, and `uniform_filter1d`.
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.filters.filtering import Filtering
 from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.waiting import WaitFor
 
 Begin: TypeAlias = Callable[..., Filtering]
 Edges: TypeAlias = tuple[Any, Any, Any]
@@ -31,6 +32,7 @@ def along_axis(
     *,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `scipy.ndimage.uniform_filter1d` does: size, axis, edges."""
     begin = partial(Filtering.of, call, input, output, queue, device)
@@ -48,6 +50,7 @@ def differences(
     axes: Any = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `scipy.ndimage.sobel` does: axis, mode, cval; and axes, which that lacks."""
     return partial(Filtering.of, call, input, output, queue, device), axis, mode, cval, axes
@@ -66,6 +69,7 @@ def of_gaussians(
     radius: Any = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `scipy.ndimage.gaussian_laplace` does: sigma, mode, axes, reach, cval."""
     begin = partial(Filtering.of, call, input, output, queue, device)
@@ -84,6 +88,7 @@ def by_weights(
     axes: Any = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `scipy.ndimage.correlate` does: weights, edges, axes, place."""
     begin = partial(Filtering.of, call, input, output, queue, device)
@@ -103,6 +108,7 @@ def over_footprint(
     axes: Any = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `scipy.ndimage.median_filter` does: size, footprint, edges, axes."""
     begin = partial(Filtering.of, call, input, output, queue, device, ordered=True)
@@ -123,6 +129,7 @@ def of_rank(
     axes: Any = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `scipy.ndimage.rank_filter` does: rank, size, footprint, edges, axes."""
     begin = partial(Filtering.of, call, input, output, queue, device, ordered=True)

@@ -19,6 +19,7 @@ from opencl_lab.runtime.arrays import (
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.together import Devices, asked_for
+from opencl_lab.runtime.waiting import WaitFor
 
 LARGE = 1 << 20
 """Bytes of matrices from which working tile by tile may pay or be necessary."""
@@ -43,6 +44,7 @@ def gemm(
     out: AnyArray | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
     devices: Devices = None,
 ) -> AnyArray:
     """Return ``activation(alpha * op(a) @ op(b) + beta * c + bias)``.
@@ -100,6 +102,8 @@ def gemm(
         Where to multiply; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
     devices : sequence of str, int or Device, optional
         In place of both: devices that multiply host arrays together, each a band of rows. One
         that is named twice counts as two. The first one alone makes small products.

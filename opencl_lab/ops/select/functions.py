@@ -31,6 +31,7 @@ from opencl_lab.runtime.arrays import (
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
+from opencl_lab.runtime.waiting import WaitFor
 
 LONG = np.dtype(np.int64)
 
@@ -48,6 +49,7 @@ def topk(
     out: tuple[AnyArray, AnyArray] | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[AnyArray, AnyArray]:
     """Return the `k` largest elements along an axis, the largest first, and where they are.
 
@@ -78,6 +80,8 @@ def topk(
         Where to run; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
 
     Returns
     -------
@@ -135,6 +139,7 @@ def searchsorted(
     out: AnyArray | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Return where to insert elements into a sorted array, as `numpy.searchsorted` does.
 
@@ -162,6 +167,8 @@ def searchsorted(
         Where to run; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
 
     Returns
     -------

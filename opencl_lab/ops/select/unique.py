@@ -32,6 +32,7 @@ from opencl_lab.runtime.exchange import to_host
 from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
+from opencl_lab.runtime.waiting import WaitFor, after_events
 
 
 @overload
@@ -47,6 +48,7 @@ def unique(
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray: ...
 
 
@@ -63,9 +65,11 @@ def unique(
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray | tuple[AnyArray, ...]: ...
 
 
+@after_events
 @checked
 def unique(
     a: Any,
@@ -79,6 +83,7 @@ def unique(
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray | tuple[AnyArray, ...]:
     """Return the elements of an array in order, each once, as `numpy.unique` does.
 
@@ -110,6 +115,8 @@ def unique(
         Where to run; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
 
     Returns
     -------

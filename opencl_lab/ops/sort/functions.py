@@ -28,6 +28,7 @@ from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.together import Devices, asked_for
+from opencl_lab.runtime.waiting import WaitFor
 
 KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 """Kinds of `numpy.sort`."""
@@ -48,6 +49,7 @@ def sort(
     out: AnyArray | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
     devices: Devices = None,
 ) -> AnyArray:
     """Sort an array stably, in the order of ``numpy.sort(kind="stable")``.
@@ -85,6 +87,8 @@ def sort(
         Where to sort; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
     devices : sequence of str, int or Device, optional
         In place of both: devices that sort a host array together. One that is named twice counts as
         two. The first one alone sorts few keys, keys that do not fit on all, and rows by `bits` if
@@ -152,6 +156,7 @@ def argsort(
     out: AnyArray | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Return the indices that sort an array stably.
 
@@ -196,6 +201,7 @@ def sort_by_key(
     out: tuple[AnyArray, AnyArray] | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[AnyArray, AnyArray]:
     """Sort keys stably and move values along with them.
 

@@ -212,6 +212,8 @@ def dct(call: Call, x: AnyArray, how: Options, n: int | None, axis: int, out: Ou
         Where to transform; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
 
     Returns
     -------
@@ -264,6 +266,7 @@ def dctn(call: Call, x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: 
     Parameters
     ----------
     x, type, norm, overwrite_x, workers, orthogonalize, out, queue, device
+    wait_for
         As for `dct`.
     s : int or sequence of int, optional
         Length of each axis; -1 means its length in `x`, which is the default.

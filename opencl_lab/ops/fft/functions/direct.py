@@ -13,6 +13,7 @@ from opencl_lab.runtime.arrays import AnyArray, axis_of
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
+from opencl_lab.runtime.waiting import WaitFor
 
 
 @replayed()
@@ -28,6 +29,7 @@ def dft(
     out: AnyArray | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Transform by the definition, a sum of n products for each of n frequencies.
 
@@ -62,6 +64,8 @@ def dft(
         Where to transform; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
 
     Returns
     -------

@@ -30,6 +30,7 @@ from opencl_lab.ops.fft.transform import (
 from opencl_lab.runtime.arrays import AnyArray, copied
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
+from opencl_lab.runtime.waiting import WaitFor
 
 LAST_TWO = (-2, -1)
 
@@ -52,6 +53,8 @@ def fft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out)
         Where to transform; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
 
     Returns
     -------
@@ -117,16 +120,16 @@ def fftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -
     axes : sequence of int, optional
         Default: the last ``len(s)``, or all. They are transformed from the last to the first; a
         repeated axis is transformed repeatedly.
-    norm, out, queue, device
+    norm, out, queue, device, wait_for
         As for `fft`.
     """
-    return _complex_axes(x, s, axes, norm, out, call, inverse=False)
+    return complex_axes(x, s, axes, norm, out, call, inverse=False)
 
 
 @like(along_axes)
 def ifftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Inverse transform along several axes; see `numpy.fft.ifftn`. As `fftn`."""
-    return _complex_axes(x, s, axes, norm, out, call, inverse=True)
+    return complex_axes(x, s, axes, norm, out, call, inverse=True)
 
 
 @like(along_axes)
@@ -135,7 +138,7 @@ def rfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) 
 
     Parameters are those of `fftn`.
     """
-    return _from_real_axes(x, s, axes, norm, out, call)
+    return from_real_axes(x, s, axes, norm, out, call)
 
 
 @like(along_axes)
@@ -145,31 +148,31 @@ def irfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out)
     Parameters are those of `fftn`; ``s[-1]`` is the length of the result along the last of `axes`,
     by default ``2 * (m - 1)``. The other axes are transformed first, in their order.
     """
-    return _to_real_axes(x, s, axes, norm, out, call)
+    return to_real_axes(x, s, axes, norm, out, call)
 
 
 @like(along_axes, axes=LAST_TWO)
 def fft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform along two axes; see `numpy.fft.fft2`. Parameters are those of `fftn`."""
-    return _complex_axes(x, s, axes, norm, out, call, inverse=False)
+    return complex_axes(x, s, axes, norm, out, call, inverse=False)
 
 
 @like(along_axes, axes=LAST_TWO)
 def ifft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Inverse transform along two axes; see `numpy.fft.ifft2`. Parameters are those of `fftn`."""
-    return _complex_axes(x, s, axes, norm, out, call, inverse=True)
+    return complex_axes(x, s, axes, norm, out, call, inverse=True)
 
 
 @like(along_axes, axes=LAST_TWO)
 def rfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform real numbers along two axes; see `numpy.fft.rfft2`. As `rfftn`."""
-    return _from_real_axes(x, s, axes, norm, out, call)
+    return from_real_axes(x, s, axes, norm, out, call)
 
 
 @like(along_axes, axes=LAST_TWO)
 def irfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Inverse transform to real numbers along two axes; see `numpy.fft.irfft2`. As `irfftn`."""
-    return _to_real_axes(x, s, axes, norm, out, call)
+    return to_real_axes(x, s, axes, norm, out, call)
 
 
 @like(mirrored_along_axes)
@@ -184,10 +187,10 @@ def hfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) 
         As `a` and the others of `irfftn`.
     overwrite_x, workers
         Accepted for compatibility with `scipy.fft`, without effect.
-    out, queue, device
+    out, queue, device, wait_for
         As for `fft`.
     """
-    return _to_real_axes(x, s, axes, _other_way(norm), out, call, conjugate=True)
+    return to_real_axes(x, s, axes, _other_way(norm), out, call, conjugate=True)
 
 
 @like(mirrored_along_axes)
@@ -196,20 +199,20 @@ def ihfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out)
 
     Parameters are those of `hfftn`, but `x` is real.
     """
-    half = _from_real_axes(x, s, axes, _other_way(norm), None, call)
+    half = from_real_axes(x, s, axes, _other_way(norm), None, call)
     return finish(half, out, call, conjugate=True)
 
 
 @like(mirrored_along_axes, axes=LAST_TWO)
 def hfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform a Hermitian signal along two axes; see `scipy.fft.hfft2`. As `hfftn`."""
-    return _to_real_axes(x, s, axes, _other_way(norm), out, call, conjugate=True)
+    return to_real_axes(x, s, axes, _other_way(norm), out, call, conjugate=True)
 
 
 @like(mirrored_along_axes, axes=LAST_TWO)
 def ihfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Return half of a Hermitian signal from its spectrum; see `scipy.fft.ihfft2`. As `ihfftn`."""
-    half = _from_real_axes(x, s, axes, _other_way(norm), None, call)
+    half = from_real_axes(x, s, axes, _other_way(norm), None, call)
     return finish(half, out, call, conjugate=True)
 
 
@@ -222,6 +225,7 @@ def fftshift(
     out: Out = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Move the zero frequency to the centre; see `numpy.fft.fftshift`.
 
@@ -236,6 +240,8 @@ def fftshift(
         In place of a device array's own.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    wait_for : pyopencl.Event or several, optional
+        What the first launch waits for; with host arrays, the call itself waits.
     """
     return rolled(call, x, axes, lambda n: n // 2, out, queue, device)
 
@@ -249,6 +255,7 @@ def ifftshift(
     out: Out = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> AnyArray:
     """Undo `fftshift`; see `numpy.fft.ifftshift`. Parameters are those of `fftshift`."""
     return rolled(call, x, axes, lambda n: -(n // 2), out, queue, device)
@@ -261,7 +268,7 @@ def _other_way(norm: Norm) -> Norm:
     return "backward" if norm == "forward" else norm
 
 
-def _complex_axes(
+def complex_axes(
     x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, call: Call, *, inverse: bool
 ) -> AnyArray:
     """Transform numbers along several axes, the last one first."""
@@ -284,7 +291,7 @@ def _real_axes(x: AnyArray, s: Shape, axes: Shape) -> tuple[list[int], list[int 
     return order, lengths
 
 
-def _from_real_axes(
+def from_real_axes(
     x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, call: Call
 ) -> AnyArray:
     """Transform real numbers along several axes, the last one first, to half of its frequencies."""
@@ -300,7 +307,7 @@ def _from_real_axes(
     return x
 
 
-def _to_real_axes(
+def to_real_axes(
     x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, call: Call, *, conjugate: bool = False
 ) -> AnyArray:
     """Transform frequencies, or their conjugates, along several axes to real numbers."""

@@ -14,6 +14,7 @@ from opencl_lab.ops.fft.problem import Norm
 from opencl_lab.ops.fft.transform import prepared
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.waiting import WaitFor
 
 Out: TypeAlias = AnyArray | None
 Shape: TypeAlias = Sequence[int] | None
@@ -32,6 +33,7 @@ def along_axis(
     *,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `numpy.fft.fft` does: x, n, axis, norm, out."""
     return prepared(call, a, queue, device), n, axis, norm, out
@@ -47,6 +49,7 @@ def along_axes(
     *,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `numpy.fft.fftn` does: x, s, axes, norm, out."""
     return prepared(call, a, queue, device), s, axes, norm, out
@@ -64,6 +67,7 @@ def mirrored_along_axes(
     out: Out = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `scipy.fft.hfftn` does: x, s, axes, norm, out."""
     return prepared(call, x, queue, device), s, axes, norm, out
@@ -83,6 +87,7 @@ def cosines_along_axis(
     out: Out = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `scipy.fft.dct` does: x, options, n, axis, out."""
     return prepared(call, x, queue, device), (type, norm, orthogonalize), n, axis, out
@@ -102,6 +107,7 @@ def cosines_along_axes(
     out: Out = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    wait_for: WaitFor = None,
 ) -> tuple[Any, ...]:
     """Take what `scipy.fft.dctn` does: x, options, s, axes, out."""
     return prepared(call, x, queue, device), (type, norm, orthogonalize), s, axes, out

@@ -1,0 +1,1 @@
+"""Convolutions and correlations of two arrays, as `scipy.signal` has them."""
