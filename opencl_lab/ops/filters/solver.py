@@ -48,7 +48,10 @@ class WindowSolver(_FilterSolver[WindowProblem]):
     """Filters by a window of any shape."""
 
     name = "filter-window"
-    registry: ClassVar[Registry] = {"padded": "opencl_lab.ops.filters.padded:PaddedWindow"}
+    registry: ClassVar[Registry] = {
+        "networks": "opencl_lab.ops.filters.networks:Networks",
+        "padded": "opencl_lab.ops.filters.padded:PaddedWindow",
+    }
 
 
 LINES = LinesSolver()
