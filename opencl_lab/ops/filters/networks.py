@@ -11,16 +11,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import divides, group_limit, largest_power, positive, power_of_two
+from opencl_lab.core.kernels import INDEX_LIMIT, divides, group_limit, largest_power, positive, power_of_two
 from opencl_lab.core.plan import (
     CUDA_GROUPS,
     Argument,
     Buffer,
     Launch,
-    LocalMemory,
     Plan,
     ceil_divide,
-    passed_room,
 )
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.filters.numbers import Numbers, lacks, lanes
@@ -73,11 +71,6 @@ class Network:
     places: tuple[Place, ...]
     rank: int
     results: int
-
-    @property
-    def rows(self) -> int:
-        """Rows of a plane under all windows."""
-        return max(row for _, row, _ in self.places) + self.results
 
     def read(self) -> dict[tuple[int, int], list[int]]:
         """Return the columns that are read, by plane and row."""
@@ -208,6 +201,11 @@ class Axes(NamedTuple):
     inner: int
 
     @property
+    def length(self) -> int:
+        """Values of a row."""
+        return self.column[1] * self.inner
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """The size of the window along each axis."""
         return tuple(window.size for window, _ in (*self.planes, self.row, self.column))
@@ -244,7 +242,7 @@ class Networks(Algorithm[WindowProblem]):
     space = SearchSpace(
         (
             Parameter("RESULTS", (2, 4, 8), "rows of results that an item computes side by side"),
-            Parameter("WIDE", (16, 32, 64, 128), "values of a row of a group's tile; CPUs: 1"),
+            Parameter("WIDE", (1, 16, 32, 64, 128, 256), "values of a row for a group; CPUs: 1"),
             Parameter("WG_SIZE", (1, 64, 128, 256), "items in a group; CPUs: 1"),
         ),
         (
@@ -268,9 +266,8 @@ class Networks(Algorithm[WindowProblem]):
             return "it computes no sums"
         if problem.places > MOST_VALUES or math.prod(w.size for w in problem.windows) > MOST_ROWS:
             return f"windows of more than {MOST_VALUES} values take long to build"
-        config = self.default_config(problem, device)
-        if problem.count and _room(problem, config, device) > passed_room(device):
-            return "what lies under some windows does not fit into local memory"
+        if _axes(problem).length >= INDEX_LIMIT:
+            return "rows are indexed with 32 bits"
         return lacks(device, problem.dtype, problem.result_type)
 
     def plan(self, problem: WindowProblem, config: Config, device: Device) -> Plan:
@@ -281,28 +278,30 @@ class Networks(Algorithm[WindowProblem]):
         axes, wg_size = _axes(problem), config.integer("WG_SIZE")
         network = _network(problem, axes, config.integer("RESULTS"))
         width = lanes(device, problem.dtype, wg_size)
-        (_, h), (_, w), inner = axes.row, axes.column, axes.inner
-        planes, length = math.prod(n for _, n in axes.planes), w * inner
+        (_, h), length, inner = axes.row, axes.length, axes.inner
+        planes = math.prod(n for _, n in axes.planes)
         arguments: dict[str, Argument] = {"image": "image", "result": "result"}
-        room = _room(problem, config, device)
         if wg_size > 1:
-            parts = ceil_divide(length, config.integer("WIDE"))
-            band = network.results * wg_size // config.integer("WIDE")
+            wide = min(config.integer("WIDE"), 1 << (length - 1).bit_length())
+            band = network.results * (wg_size // wide)
             grid = (
-                parts,
+                ceil_divide(length, wide),
                 min(ceil_divide(h, band), CUDA_GROUPS),
                 min(planes, CUDA_GROUPS),
             )
-            arguments["tile"] = LocalMemory(room)
+            arguments["shift"] = np.int32(wide.bit_length() - 1)
         else:
             groups = BUSY * device.compute_units
             parts = max(1, length // max(PART, 4 * width))
             bands = min(ceil_divide(h, network.results), ceil_divide(groups, parts * planes))
             band = network.results * ceil_divide(ceil_divide(h, bands), network.results)
             grid = (parts, ceil_divide(h, band), min(planes, groups))
-            count = math.prod(grid) * (room // problem.dtype.itemsize)
-            buffers = (*buffers, Buffer("margins", "scratch", (count,), problem.dtype))
-            arguments |= {"margins": "margins", "room": np.int32(room // problem.dtype.itemsize)}
+            *lead, rows, columns = axes.sizes
+            rows = math.prod(lead) * (rows + network.results - 1)
+            room = rows * (width + (columns - 1) * inner)
+            shape = (math.prod(grid) * room,)
+            buffers = (*buffers, Buffer("margins", "scratch", shape, problem.dtype))
+            arguments |= {"margins": "margins", "room": np.int32(room)}
         for d, (window, n) in enumerate((*axes.planes, axes.row, axes.column)):
             arguments |= {f"n_{d}": np.int32(n), f"before_{d}": np.int32(window.before)}
             arguments[f"mode_{d}"] = window.boundary
@@ -319,25 +318,9 @@ class Networks(Algorithm[WindowProblem]):
             "NETWORK": network,
             "SIZES": axes.sizes,
             "COLOURS": COLOURS,
-            "WIDE": config["WIDE"],
+            "CONSTANT": wg_size > 1 and any(w.mode == "constant" for w in problem.windows),
             "WG_SIZE": wg_size,
         }
         size = (grid[0] * wg_size, *grid[1:])
-        flag = 4 if wg_size > 1 else 0
-        launch = Launch(TEMPLATE, "filter_network", params, size, (wg_size, 1, 1), arguments, flag)
+        launch = Launch(TEMPLATE, "filter_network", params, size, (wg_size, 1, 1), arguments)
         return Plan(buffers, (launch,))
-
-
-def _room(problem: WindowProblem, config: Config, device: Device) -> int:
-    """Return the bytes of what lies under the windows of a group, or of a vector of results."""
-    axes, wg_size = _axes(problem), config.integer("WG_SIZE")
-    *planes, rows, columns = axes.sizes
-    results = config.integer("RESULTS") if rows > 1 else 1
-    if wg_size > 1:
-        wide = config.integer("WIDE")
-        rows = results * wg_size // wide + rows - 1
-        pitch = wide + (columns - 1) * COLOURS
-    else:
-        rows = results + rows - 1
-        pitch = lanes(device, problem.dtype) + (columns - 1) * axes.inner
-    return math.prod(planes) * rows * pitch * problem.dtype.itemsize

@@ -38,6 +38,7 @@ class LinesSolver(_FilterSolver[LinesProblem]):
 
     name = "filter-lines"
     registry: ClassVar[Registry] = {
+        "extremes": "opencl_lab.ops.filters.extremes:Extremes",
         "planes": "opencl_lab.ops.filters.planes:Planes",
         "tiled": "opencl_lab.ops.filters.lines:TiledLines",
         "padded": "opencl_lab.ops.filters.padded:PaddedLines",
