@@ -100,7 +100,12 @@ ${down(BLOCK)}\
                     continue;
                 }
 % if alone:
+                const bool known = whole && at - begin >= low && at - begin < high;
                 for (int o = 0; o < ${ROWS}; ++o) {
+                    if (known) {
+                        lines[o * pitch + k] = lines[o * pitch + at - begin];
+                        continue;
+                    }
                     sum_t found = (sum_t)source[places[o] + at];
                     for (int j = 1; j < size_y; ++j) {
                         const sum_t v = (sum_t)source[places[o + j] + at];

@@ -39,7 +39,14 @@
     for size in plane_sizes:
         planes *= size
     high = results + rows - 1
-    mask = types.module.vector(types.module.signed(NUMBERS.sum), width) if width > 1 else "int"
+    halves = [half for half in (8, 4, 2, 1) if half < width]
+
+    def integer(count):
+        """The type of comparisons of so many numbers."""
+        return types.module.vector(types.module.signed(NUMBERS.sum), count) if width > 1 else "int"
+
+    def whole(half):
+        return f"bad_{2 * half}" if 2 * half < width else "bad"
 
     def tested():
         """Pairs of vectors in a row that have all values of it."""
@@ -208,9 +215,12 @@ ${reduced()}\
 % endfor
 % endfor
 % if real:
-                ${mask} bad = 0;
+                ${integer(width)} bad = 0;
 % for one, other in tested():
-                bad |= isunordered(${one}, ${other});
+                bad |= (${one} != ${one}) | (${other} != ${other});
+% endfor
+% for half in halves:
+                const ${integer(half)} bad_${half} = ${whole(half)}.lo | ${whole(half)}.hi;
 % endfor
 % endif
 % for name, kind, one, other in steps:
@@ -220,7 +230,7 @@ ${reduced()}\
                 sum_vec_t found_${o} = ${name};
 % endfor
 % if real:
-                if (${"any(bad)" if width > 1 else "bad"}) {
+                if (${"bad_1" if width > 1 else "bad"}) {
                     for (int t = 0; t < ${len(NETWORK.places)}; ++t) {
 % for o in range(results):
                         {

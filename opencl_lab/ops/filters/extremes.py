@@ -27,7 +27,7 @@ from opencl_lab.ops.filters.problem import LinesProblem, Window
 from opencl_lab.ops.solver import Algorithm
 
 TEMPLATE = "filters/extremes.cl.mako"
-PART, GROUP_PART = 1024, 256
+PART, GROUP_PART = 4096, 256
 """Values of a part of a row, for a group of one item and for one of several."""
 BUSY = 8
 """Groups for each compute unit of a CPU, if there are enough rows."""

@@ -26,7 +26,7 @@ from opencl_lab.ops.filters.problem import Window, WindowProblem
 from opencl_lab.ops.solver import Algorithm
 
 TEMPLATE = "filters/network.cl.mako"
-MOST_VALUES = 49
+MOST_VALUES = 36
 """Values of the largest window: programs of larger ones take seconds to build."""
 MOST_ROWS = 256
 """Rows that an item of a CPU reads for some rows of results."""
