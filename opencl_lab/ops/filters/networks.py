@@ -11,7 +11,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import INDEX_LIMIT, divides, group_limit, largest_power, positive, power_of_two
+from opencl_lab.core.kernels import (
+    INDEX_LIMIT,
+    divides,
+    group_limit,
+    largest_power,
+    positive,
+    power_of_two,
+)
 from opencl_lab.core.plan import (
     CUDA_GROUPS,
     Argument,
