@@ -131,7 +131,14 @@ void filter_network(
     column[${i}] = column_at(at - reach, ${i}, inner, n_${x}, before_${x}, mode_${x});
 % endfor
 % endif
+% if alone:
+    /* Windows of neighbouring planes overlap, so a group has several in a row. */
+    const ulong first_plane = planes * get_group_id(2) / get_num_groups(2);
+    const ulong last_plane = planes * (get_group_id(2) + 1) / get_num_groups(2);
+    for (ulong plane = first_plane; plane < last_plane; ++plane) {
+% else:
     for (ulong plane = get_group_id(2); plane < planes; plane += get_num_groups(2)) {
+% endif
         ulong rest = plane;
 % for d in reversed(range(1, lead)):
         const int at_${d} = (int)(rest % n_${d});

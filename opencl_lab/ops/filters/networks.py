@@ -265,7 +265,9 @@ class Networks(Algorithm[WindowProblem]):
         if device.kind == "cpu":
             return Config(RESULTS=4, WIDE=1, WG_SIZE=1)
         wg_size = largest_power(256, group_limit(device))
-        return Config(RESULTS=4, WIDE=min(64, wg_size), WG_SIZE=wg_size)
+        # More rows of several planes would take more registers than comparisons of ranks save.
+        several = len(problem.windows) > 2 and problem.reduce != "rank"
+        return Config(RESULTS=4 if several else 8, WIDE=min(64, wg_size), WG_SIZE=wg_size)
 
     def supports(self, problem: WindowProblem, device: Device) -> str | None:
         """Need ranks of small windows, and room for what lies under some of them."""
