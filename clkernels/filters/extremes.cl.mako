@@ -15,7 +15,7 @@
  * closing algorithms", IEEE TPAMI 2002, and others.
  *
  * The host guarantees: image and result are contiguous, outer x h x w x inner, and do not overlap; w * inner <
- * 2^31; dimension 0 of the grid has a group for each part of a row, dimension 1 for each `band` rows,
+ * 2^30; dimension 0 of the grid has a group for each part of a row, dimension 1 for each `band` rows,
  * dimension 2 for each plane (or fewer). `lines` has room for ROWS lines, which are `pitch` values apart: a
  * part, what lies around it, and 2 BLOCK vectors more; for groups of several items, for twice as many.
  * `places` has room for size_y + ROWS numbers. A window has its own place.

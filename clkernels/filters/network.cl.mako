@@ -12,8 +12,8 @@
  * Source: own; merges after K. E. Batcher, "Sorting networks and their applications", AFIPS 1968; what
  * windows share after A. Adams, "Fast median filters using separable sorting networks", SIGGRAPH 2021.
  *
- * The host guarantees: image and result are contiguous, planes x h x w x inner, and do not overlap; places are
- * below 2^30, w * inner < 2^31, inner <= COLOURS. Dimension 1 of the grid has a group for each `band` rows (or
+ * The host guarantees: image and result are contiguous, planes x h x w x inner, and do not overlap; places and
+ * w * inner are below 2^30, inner <= COLOURS. Dimension 1 of the grid has a group for each `band` rows (or
  * fewer groups), dimension 2 for each plane (or fewer). Groups of one item: dimension 0 has one for each part
  * of a row, of at least two vectors, but there may be one part of less; `margins` has `room` values for
  * each group. Others: for each 2^shift values of a row, which are at most the items of a group.

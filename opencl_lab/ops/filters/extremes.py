@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import INDEX_LIMIT, group_limit, largest_power, positive
+from opencl_lab.core.kernels import group_limit, largest_power, positive
 from opencl_lab.core.plan import (
     ARGUMENT_BYTES,
     CUDA_GROUPS,
@@ -23,7 +23,7 @@ from opencl_lab.core.plan import (
 )
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.filters.numbers import Numbers, lacks, lanes
-from opencl_lab.ops.filters.problem import LinesProblem, Window
+from opencl_lab.ops.filters.problem import LONGEST, LinesProblem, Window
 from opencl_lab.ops.solver import Algorithm
 
 TEMPLATE = "filters/extremes.cl.mako"
@@ -94,7 +94,7 @@ class Extremes(Algorithm[LinesProblem]):
             return "there is nothing to compare"
         config = self.default_config(problem, device)
         for pair in _pairs(problem):
-            if pair.w * pair.inner >= INDEX_LIMIT or pair.h * pair.w * pair.inner == 0:
+            if pair.w * pair.inner >= LONGEST:
                 return "rows are indexed with 32 bits"
             rooms = _rooms(problem, pair, config, device)
             if sum(rooms[1:]) + ARGUMENT_BYTES > passed_room(device):

@@ -12,7 +12,6 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import (
-    INDEX_LIMIT,
     divides,
     group_limit,
     largest_power,
@@ -29,7 +28,7 @@ from opencl_lab.core.plan import (
 )
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.filters.numbers import Numbers, lacks, lanes
-from opencl_lab.ops.filters.problem import Window, WindowProblem
+from opencl_lab.ops.filters.problem import LONGEST, Window, WindowProblem
 from opencl_lab.ops.solver import Algorithm
 
 TEMPLATE = "filters/network.cl.mako"
@@ -230,15 +229,14 @@ def _axes(problem: WindowProblem) -> Axes:
 
 def _network(problem: WindowProblem, axes: Axes, results: int) -> Network:
     """Return how windows are reduced; windows of one row share none with the next one."""
-    sizes = {window.axis: window.size for window in problem.windows}
     footprint = np.ones([window.size for window in problem.windows], bool)
     footprint.flat[list(problem.holes)] = False
     footprint = footprint.transpose(np.argsort([window.axis for window in problem.windows]))
-    assert math.prod(axes.sizes) == math.prod(sizes.values())
     *planes, rows, columns = axes.sizes
     found = np.argwhere(footprint.reshape(math.prod(planes), rows, columns))
     rank = {"min": 0, "max": len(found) - 1}.get(problem.reduce, problem.rank)
-    return Network(tuple(map(tuple, found.tolist())), rank, results if rows > 1 else 1)
+    places = tuple((plane, row, column) for plane, row, column in found.tolist())
+    return Network(places, rank, results if rows > 1 else 1)
 
 
 class Networks(Algorithm[WindowProblem]):
@@ -265,7 +263,7 @@ class Networks(Algorithm[WindowProblem]):
         if device.kind == "cpu":
             return Config(RESULTS=4, WIDE=1, WG_SIZE=1)
         wg_size = largest_power(256, group_limit(device))
-        # More rows of several planes would take more registers than comparisons of ranks save.
+        # Rows of several planes take many registers, which minima do not pay for.
         several = len(problem.windows) > 2 and problem.reduce != "rank"
         return Config(RESULTS=4 if several else 8, WIDE=min(64, wg_size), WG_SIZE=wg_size)
 
@@ -275,15 +273,15 @@ class Networks(Algorithm[WindowProblem]):
             return "it computes no sums"
         if problem.places > MOST_VALUES or math.prod(w.size for w in problem.windows) > MOST_ROWS:
             return f"windows of more than {MOST_VALUES} values take long to build"
-        if _axes(problem).length >= INDEX_LIMIT:
+        if _axes(problem).length >= LONGEST:
             return "rows are indexed with 32 bits"
         return lacks(device, problem.dtype, problem.result_type)
 
     def plan(self, problem: WindowProblem, config: Config, device: Device) -> Plan:
         """Plan one launch."""
-        buffers = (problem.image, problem.result)
+        buffers = [problem.image, problem.result]
         if not problem.count:
-            return Plan(buffers, ())
+            return Plan(tuple(buffers), ())
         axes, wg_size = _axes(problem), config.integer("WG_SIZE")
         network = _network(problem, axes, config.integer("RESULTS"))
         width = lanes(device, problem.dtype, wg_size)
@@ -309,7 +307,7 @@ class Networks(Algorithm[WindowProblem]):
             rows = math.prod(lead) * (rows + network.results - 1)
             room = rows * (width + (columns - 1) * inner)
             shape = (math.prod(grid) * room,)
-            buffers = (*buffers, Buffer("margins", "scratch", shape, problem.dtype))
+            buffers.append(Buffer("margins", "scratch", shape, problem.dtype))
             arguments |= {"margins": "margins", "room": np.int32(room)}
         for d, (window, n) in enumerate((*axes.planes, axes.row, axes.column)):
             arguments |= {f"n_{d}": np.int32(n), f"before_{d}": np.int32(window.before)}
@@ -332,4 +330,4 @@ class Networks(Algorithm[WindowProblem]):
         }
         size = (grid[0] * wg_size, *grid[1:])
         launch = Launch(TEMPLATE, "filter_network", params, size, (wg_size, 1, 1), arguments)
-        return Plan(buffers, (launch,))
+        return Plan(tuple(buffers), (launch,))

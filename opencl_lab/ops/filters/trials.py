@@ -78,7 +78,8 @@ def windows(
     image, kind, places = _numbers(dtype, shape, rng), np.dtype(dtype), np.ones(sizes, bool)
     found = tuple(Window(axis, size, size // 2, mode) for axis, size in enumerate(sizes))
     values = _values(image, sizes, mode)
-    total, inputs, hole = kind, {}, ()
+    total, inputs = kind, {}
+    hole: tuple[int, ...] = ()
     if name == "sum":
         weights = rng.integers(-2, 3, sizes)
         total = sum_type(kind, kind, whole=True)
