@@ -162,7 +162,7 @@ ${row("j")}\
                     if (whole)
                         for (int j = 0; j < ${planes * high}; ++j)
                             ${vector("own + near[j] + reach", "global")} = far[j] < 0 ? (element_vec_t)cval_0 : ${vector("image + far[j] + at")};
-                    for (int i = whole && !reach ? WIDTH : 0; i < span; ++i) {
+                    for (int i = whole && !reach ? WIDTH : 0; i < (whole ? span : end - at + ${columns - 1} * inner); ++i) {
                         const int from = column_at(at - reach + i, 0, inner, n_${x}, before_${x}, mode_${x});
                         for (int j = 0; j < ${planes * high}; ++j)
                             own[near[j] + i] = far[j] < 0 || from < 0 ? cval_0 : image[far[j] + from];
