@@ -14,7 +14,8 @@ from opencl_lab.ops.filters.problem import LinesProblem, Window, WindowProblem
 from opencl_lab.ops.filters.solver import LINES, WINDOW
 from opencl_lab.ops.solver import Solver
 from opencl_lab.ops.trial import Array, Drawer, Task, Trial, Trials
-from opencl_lab.runtime.arrays import is_device_array, to_device
+from opencl_lab.runtime.arrays import contiguous, is_device_array, to_device
+from opencl_lab.runtime.call import Call
 
 ODD_SHAPE = 37, 61, 3
 DTYPES = ("uint8", "int16", "uint32", "int64", "float32", "float64")
@@ -103,9 +104,12 @@ def _solved(solver: Solver[Any], made: Callable[..., Any], *given: Any, **more: 
     image = inputs.pop("image")
 
     def call(x: Any, queue: Any = None, **how: Any) -> Any:
-        on_device = is_device_array(x)
-        given = {name: to_device(a, x.queue) if on_device else a for name, a in inputs.items()}
-        return solver.run(problem, {"image": x, **given}, queue=queue, **how).outputs["result"]
+        made = Call()
+        made.use(x, queue)
+        given: dict[str, Any] = {"image": contiguous(x, made)}
+        for name, values in inputs.items():
+            given[name] = to_device(values, made.queue) if is_device_array(x) else values
+        return solver.run(problem, given, call=made, **how).outputs["result"]
 
     return Task(call, (image,), (right,))
 
