@@ -317,7 +317,11 @@ CASES: dict[str, Race] = {
         {"WG_SIZE": 16, "VALUES": 2, "TOP": 8, "STEP": 4}, _of(n=77, m=99),
     ),
     "filter-lines-sum": Race(LINES, IN_TILES, _along("sum"), True),
-    "filter-lines-max": Race(LINES, IN_TILES, _along("max")),
+    "filter-lines-mean": Race(LINES, IN_TILES, _along("mean")),
+    "filter-extremes": Race(
+        "opencl_lab.ops.filters.extremes.Extremes", {"ROWS": 4, "BLOCK": 1, "WG_SIZE": 32},
+        _along("max"),
+    ),
     "searchsorted": Race(
         "searchsorted binary-search gpu", {"WG_SIZE": 16, "VALUES": 2}, _of(n=77, m=99), True
     ),

@@ -5,53 +5,31 @@
  *              p[W]p W p p p      over them serves any number of dimensions, and footprints with holes
  *              p p W p p p p
  *
- * Ranks: the values of a small window are sorted by a network, of which only what the wanted rank needs is
- * left. For larger ones the code of the result (see sort/keys.mako) is found bit by bit: a bit is set if no
- * more values of the window than the rank are below. If any value is NaN, so is the result.
+ * Ranks: the code of the result (see sort/keys.mako) is found bit by bit: a bit is set if no more values of
+ * the window than the rank are below. If any value is NaN, so is the result.
  *
- * Source: own; networks after K. E. Batcher, "Sorting networks and their applications", AFIPS 1968.
+ * Source: own.
  *
  * The host guarantees: `padded` is what pad.cl.mako makes, with BLOCK * WIDTH more values; items are numbered
  * through the rows of the result, of `length` values, `chunks` a row, each of `SPAN` values; there may be
  * more of them.
  *
  * NUMBERS   see numbers.mako
- * CODES     None, or for ranks found bit by bit the element whose codes are in `padded`: see sort/keys.mako
- * NETWORK   None, or (taps, rank): sort so many values by a network
+ * CODES     None, or for ranks the element whose codes are in `padded`: see sort/keys.mako
  * NDIM      axes before the last one
  * BLOCK     vectors that an item reduces side by side
  * SPAN      values of an item
  * WG_SIZE   items of a group
  */
-<%page args="NUMBERS, CODES, NETWORK, NDIM, BLOCK, SPAN, WG_SIZE"/>\
+<%page args="NUMBERS, CODES, NDIM, BLOCK, SPAN, WG_SIZE"/>\
 <%namespace name="numbers" file="numbers.mako"/>\
 <%namespace name="keys" file="/sort/keys.mako"/>\
 <%namespace name="types" file="/common/types.mako"/>\
 <%
-    width, real = NUMBERS.width, NUMBERS.sum in ("float", "double")
-    mask = types.module.vector(types.module.signed(NUMBERS.sum), width) if width > 1 else "int"
+    width = NUMBERS.width
 
     def value(v, tap="distances[j]"):
         return numbers.module.at(NUMBERS, "global const", "sum", f"values + {tap} + {v * width}")
-
-    def network(count, rank):
-        """Batcher's odd-even merge sort, without what the value of one rank does not need."""
-        steps, p = [], 1
-        while p < count:
-            k = p
-            while k:
-                for j in range(k % p, count - k, 2 * k):
-                    for i in range(min(k, count - j - k)):
-                        if (i + j) // (2 * p) == (i + j + k) // (2 * p):
-                            steps.append((i + j, i + j + k))
-                k //= 2
-            p *= 2
-        needed, kept = {rank}, []
-        for low, high in reversed(steps):
-            if {low, high} & needed:
-                kept.append((low, high, low in needed, high in needed))
-                needed |= {low, high}
-        return kept[::-1]
 %>\
 % if CODES:
 ${keys.declare(CODES)}\
@@ -93,27 +71,6 @@ void filter_window(
             __global const sum_t *values = source + x;
             const long target = row * length + x;
 % if NUMBERS.reduce == "rank":
-% if NETWORK:
-% for j in range(NETWORK[0]):
-            sum_vec_t v_${j} = ${value(0, f"distances[{j}]")};
-% endfor
-% if real:
-            const ${mask} nan_ = ${" | ".join(f"(v_{j} != v_{j})" for j in range(NETWORK[0]))};
-% endif
-% for low, high, keep_low, keep_high in network(*NETWORK):
-            {
-                const sum_vec_t a = v_${low}, b = v_${high};
-% if keep_low:
-                v_${low} = a < b ? a : b;
-% endif
-% if keep_high:
-                v_${high} = a < b ? b : a;
-% endif
-            }
-% endfor
-            const sum_vec_t found = ${f"nan_ ? (sum_vec_t)NAN : v_{NETWORK[1]}" if real else f"v_{NETWORK[1]}"};
-            store(found, result + target, earlier + target, last - x);
-% else:
             sum_vec_t most = 0;
             sum_vec_t found = 0;
             for (int j = 0; j < taps; ++j) {
@@ -132,7 +89,6 @@ void filter_window(
 % endif
             for (int l = 0; l < WIDTH && x + l < last; ++l)
                 result[target + l] = as_${NUMBERS.result.replace("bool", "uchar")}(key_of((ukey_t)((__private sum_t *)&found)[l]));
-% endif
 % else:
 % for v in range(BLOCK):
             sum_vec_t sum_${v} = ${"0" if NUMBERS.reduce == "sum" else value(v, "distances[0]")};

@@ -268,6 +268,8 @@ class Filtering:
             whole = are_whole(weights, np.array(found, object))
             total = sum_type(types["dtype"], types["result_type"], whole)
         given = dict(types)
+        if weights is None:
+            given["holes"] = tuple(np.flatnonzero(~footprint).tolist())
         if reduce == "rank":
             given["result_type"] = types["dtype"]
         problem = WindowProblem(

@@ -23,8 +23,6 @@ SPAN = 512
 """Values of an item of a CPU."""
 COPIED = 4096
 """The same of the copy that is continued."""
-NETWORK = 32
-"""Most values of a window that a network sorts, each in a register."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,8 @@ def launches(
     element: Type = problem.dtype
     total = problem.sum_type if problem.reduce in ("sum", "mean") else element
     outside = problem.outside(total)
-    network = (problem.places, problem.rank) if ranked and problem.places <= NETWORK else None
     codes = None
-    if ranked and network is None:
+    if ranked:
         codes = SortElement.of(element)
         element = np.dtype(f"u{element.itemsize}")
         total = np.dtype(f"u{max(4, element.itemsize)}")
@@ -98,7 +95,7 @@ def launches(
         arguments[f"n_{d}"] = np.int32(extent)
         arguments[f"stride_{d}"] = np.int64(problem.strides[d])
     arguments |= {**grid, "length": np.int64(length)}
-    params = {**shared, "NETWORK": network, "BLOCK": block, "SPAN": span}
+    params = {**shared, "BLOCK": block, "SPAN": span}
     return [pad, item_launch(WINDOW, "filter_window", items, params, arguments)]
 
 

@@ -158,11 +158,16 @@ class LinesProblem(FilterProblem):
 
 @dataclass(frozen=True)
 class WindowProblem(FilterProblem):
-    """Filters by a window over several axes, of which `places` values count."""
+    """Filters by a window over several axes, of which `places` values count.
+
+    `holes` are the places that do not, in the order of an array of the window; of sums, they are
+    unknown.
+    """
 
     windows: tuple[Window, ...] = ()
     places: int = 1
     rank: int = 0
+    holes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         self._check(self.windows)

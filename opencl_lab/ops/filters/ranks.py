@@ -13,6 +13,7 @@ from opencl_lab.drivers.discovery import depth_of_caller
 from opencl_lab.ops.alike import like
 from opencl_lab.ops.filters.arguments import Host, each, host_weights, one_window, size_of
 from opencl_lab.ops.filters.filtering import Filtering
+from opencl_lab.ops.filters.networks import MOST_VALUES
 from opencl_lab.ops.filters.signatures import Begin, Edges, along_axis, of_rank, over_footprint
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.call import Call
@@ -68,7 +69,7 @@ def _ranked(f: Filtering, rank: int, places: Host, edges: Edges, axes: Any) -> A
         raise InvalidProblem(f"there is no rank {rank} among the {count} values of the footprint")
     reduce = "min" if place == 0 else "max" if place == count - 1 else "rank"
     windows = f.windows(places.shape, mode, origin, axes)
-    if places.all() and reduce != "rank":
+    if places.all() and reduce != "rank" and count > MOST_VALUES:
         return f.extremes(windows, reduce, cval)
     return f.window(windows, places, reduce, cval, rank=place)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import ClassVar, Generic, TypeVar
 
 from opencl_lab.ops.estimates import VECTOR_BYTES, on_threads
+from opencl_lab.ops.filters.networks import MOST_VALUES
 from opencl_lab.ops.filters.problem import FilterProblem, LinesProblem, WindowProblem
 from opencl_lab.ops.solver import Algorithm, Registry, Solver
 
 VALUE_NS = 25.0, 0.4
 """A vector of results, and each value of its windows."""
-RANK_VALUES = 8
-"""Values of a window that take as long as one value of a rank."""
+RANK_VALUES = 3, 80
+"""Values of a window that take as long as one value of a rank by a network, and bit by bit."""
 
 
 P = TypeVar("P", bound=FilterProblem)
@@ -31,7 +32,9 @@ class _FilterSolver(Solver[P], Generic[P]):
     def serial_us(self, problem: P) -> float:
         """Return the estimated microseconds on one thread."""
         vectors = problem.count * problem.sum_type.itemsize / VECTOR_BYTES
-        taps = problem.taps * (RANK_VALUES if problem.reduce == "rank" else 1)
+        taps = problem.taps
+        if problem.reduce == "rank":
+            taps *= RANK_VALUES[taps > MOST_VALUES]
         return 1e-3 * vectors * (VALUE_NS[0] + VALUE_NS[1] * taps)
 
     def parallel_us(self, problem: P, units: int) -> float:
@@ -44,6 +47,7 @@ class LinesSolver(_FilterSolver[LinesProblem]):
 
     name = "filter-lines"
     registry: ClassVar[Registry] = {
+        "extremes": "opencl_lab.ops.filters.extremes:Extremes",
         "planes": "opencl_lab.ops.filters.planes:Planes",
         "tiled": "opencl_lab.ops.filters.lines:TiledLines",
         "padded": "opencl_lab.ops.filters.padded:PaddedLines",
@@ -54,7 +58,10 @@ class WindowSolver(_FilterSolver[WindowProblem]):
     """Filters by a window of any shape."""
 
     name = "filter-window"
-    registry: ClassVar[Registry] = {"window": "opencl_lab.ops.filters.padded:PaddedWindow"}
+    registry: ClassVar[Registry] = {
+        "networks": "opencl_lab.ops.filters.networks:Networks",
+        "window": "opencl_lab.ops.filters.padded:PaddedWindow",
+    }
 
 
 LINES = LinesSolver()

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.ops.conv2d.trials import BOUNDARIES
-from opencl_lab.ops.filters import convolving, ranks
 from opencl_lab.ops.filters.numbers import mean_type, sum_type
 from opencl_lab.ops.filters.problem import LinesProblem, Window, WindowProblem
 from opencl_lab.ops.filters.solver import LINES, WINDOW
+from opencl_lab.ops.solver import Solver
 from opencl_lab.ops.trial import Array, Drawer, Task, Trial, Trials
-from opencl_lab.runtime.arrays import is_device_array, to_device
+from opencl_lab.runtime.arrays import contiguous, is_device_array, to_device
+from opencl_lab.runtime.call import Call
 
 ODD_SHAPE = 37, 61, 3
 DTYPES = ("uint8", "int16", "uint32", "int64", "float32", "float64")
@@ -23,8 +24,7 @@ REDUCED: dict[str, Callable[[Array], Array]] = {
     "mean": lambda values: values.mean(-1),
     "min": lambda values: values.min(-1),
     "max": lambda values: values.max(-1),
-    "minimum_filter": lambda values: values.min(-1),
-    "median_filter": lambda values: np.sort(values, -1)[..., values.shape[-1] // 2],
+    "rank": lambda values: np.sort(values, -1)[..., values.shape[-1] // 2],
 }
 
 
@@ -67,43 +67,54 @@ def lines(
     return problem, {"image": image, **inputs}, right
 
 
-def _lines(*given: Any, **more: Any) -> Task:
-    problem, inputs, right = lines(*given, **more)
-    image = inputs.pop("image")
-
-    def call(x: Any, queue: Any = None, **how: Any) -> Any:
-        on_device = is_device_array(x)
-        given = {name: to_device(a, x.queue) if on_device else a for name, a in inputs.items()}
-        return LINES.run(problem, {"image": x, **given}, queue=queue, **how).outputs["result"]
-
-    return Task(call, (image,), (right,))
-
-
-def _windows(
+def windows(
     name: str,
     dtype: str,
     sizes: tuple[int, ...],
     mode: str,
     rng: np.random.Generator,
     shape: tuple[int, ...] = ODD_SHAPE,
-) -> Task:
-    """Return a filter by a footprint with a hole, or by weights."""
-    image, places = _numbers(dtype, shape, rng), np.ones(sizes, bool)
-    places.flat[places.size // 3] = places.size < 3
+) -> tuple[WindowProblem, dict[str, Array], Array]:
+    """Return a filter by a window with a hole, or by weights: its inputs and result."""
+    image, kind, places = _numbers(dtype, shape, rng), np.dtype(dtype), np.ones(sizes, bool)
+    found = tuple(Window(axis, size, size // 2, mode) for axis, size in enumerate(sizes))
     values = _values(image, sizes, mode)
-    weights = rng.integers(-2, 3, sizes)
-    if name == "correlate":
-        wide = np.float64 if image.dtype.kind == "f" else np.int64
+    total, inputs = kind, {}
+    hole: tuple[int, ...] = ()
+    if name == "sum":
+        weights = rng.integers(-2, 3, sizes)
+        total = sum_type(kind, kind, whole=True)
+        inputs["weights"] = weights.ravel().astype(total)
+        wide = np.float64 if kind.kind == "f" else np.int64
         right = values.astype(wide) @ weights.ravel()
     else:
+        hole = (places.size // 3,) if places.size > 2 else ()
+        places.flat[list(hole)] = False
         right = REDUCED[name](values[..., places.ravel()])
+    count = int(places.sum())
+    problem = WindowProblem(
+        shape, kind, kind, total, name, (0, 0), False, found, count, count // 2, hole
+    )
+    inputs["distances_0"] = problem.distances(places)
+    return problem, {"image": image, **inputs}, right.astype(kind)
 
-    def call(x: Any, **how: Any) -> Any:
-        if name == "correlate":
-            return convolving.correlate(x, weights, mode=mode, **how)
-        return getattr(ranks, name)(x, footprint=places, mode=mode, **how)
 
-    return Task(call, (image,), (right.astype(dtype),))
+def _solved(solver: Solver[Any], made: Callable[..., Any], *given: Any, **more: Any) -> Task:
+    problem, inputs, right = made(*given, **more)
+    image = inputs.pop("image")
+
+    def call(x: Any, queue: Any = None, **how: Any) -> Any:
+        made = Call()
+        made.use(x, queue)
+        given: dict[str, Any] = {"image": contiguous(x, made)}
+        for name, values in inputs.items():
+            given[name] = to_device(values, made.queue) if is_device_array(x) else values
+        return solver.run(problem, given, call=made, **how).outputs["result"]
+
+    return Task(call, (image,), (right,))
+
+
+_lines, _windows = partial(_solved, LINES, lines), partial(_solved, WINDOW, windows)
 
 
 def _drawn(d: Drawer) -> tuple[str, str, tuple[int, ...]]:
@@ -123,10 +134,10 @@ def _draw_lines(d: Drawer) -> Trial:
 
 
 def _draw_windows(d: Drawer) -> Trial:
-    (dtype, mode, shape), name = _drawn(d), d.pick(("correlate", "minimum_filter", "median_filter"))
+    (dtype, mode, shape), name = _drawn(d), d.pick(("sum", "min", "rank"))
     sizes = tuple(d.size(min(n, 6)) for n in shape)
     title = f"{name} of {sizes} on {shape} of {dtype}, {mode}"
-    exact = np.dtype(dtype).kind != "f" or name != "correlate"
+    exact = np.dtype(dtype).kind != "f" or name != "sum"
     return Trial(title, partial(_windows, name, dtype, sizes, mode, shape=shape), dtype, exact)
 
 
@@ -142,7 +153,7 @@ LINES_QUICK = tuple(
 )
 WINDOWS_QUICK = tuple(
     Trial(f"{name} of {sizes} on {dtype}", partial(_windows, name, dtype, sizes, "mirror"), dtype)
-    for name, sizes in (("correlate", (3, 4, 2)), ("median_filter", (3, 3, 1)))
+    for name, sizes in (("sum", (3, 4, 2)), ("rank", (3, 3, 1)), ("rank", (7, 6, 1)))
     for dtype in BOTH
 )
 _WINDOW = (Window(0, 3, 1, "reflect"),)
@@ -156,5 +167,5 @@ WINDOWS_TYPICAL = tuple(
 )
 TRIALS = (
     Trials(LINES, LINES_QUICK, LINES_TYPICAL, draw=_draw_lines),
-    Trials(WINDOW, WINDOWS_QUICK, WINDOWS_TYPICAL, only="window", draw=_draw_windows),
+    Trials(WINDOW, WINDOWS_QUICK, WINDOWS_TYPICAL, draw=_draw_windows),
 )
