@@ -2,7 +2,8 @@
 
     import gputools_adapter    # before names are imported from gputools; then gputools as before
 
-Its device and arrays stay. `sub_blocks` is ignored, and sums that are not normalized are not taken.
+Its device and arrays stay. `sub_blocks` is ignored; sums that are not normalized, and strides of
+device arrays, are not taken.
 What `cval` gives lies beyond the edges, and only there.
 """
 
