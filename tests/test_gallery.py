@@ -23,7 +23,8 @@ def test_every_picture_is_small_and_shown_by_its_commands():
     assert sorted(kept) == sorted(place["name"] for place in PLACES)
     assert len(PLACES) == text.count("](gallery/") == text.count("## ")
     for place in PLACES:
-        assert all(line.startswith("oclab ") for line in place["commands"].splitlines())
+        for line in [] if place["language"] else place["commands"].splitlines():
+            assert line.startswith("oclab ")
         assert re.search(r", \d{4}-\d\d-\d\d$", place["where"])
     assert sum(path.stat().st_size for path in (DOCS / "gallery").iterdir()) < MOST_BYTES
     for path in (DOCS / "gallery").iterdir():

@@ -2,7 +2,8 @@
 
     python tools/gallery.py [NAME ...]
 
-Runs the commands that the page shows, all in one scratch folder with its own tuned configurations.
+Runs the commands and the Python that the page shows, all in one scratch folder with its own tuned
+configurations; for the photo it takes scikit-image.
 Of each place the file that its comment names is kept, reduced, as docs/gallery/NAME.png, and the
 line about where and when it ran is written anew. It takes two minutes on two cores.
 """
@@ -30,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/gallery.md"
 PLACE = re.compile(
     r"<!-- picture: (?P<file>\S+) -->\n!\[[^]]*\]\(gallery/(?P<name>\w+)\.png\)\n"
-    r".*?```\n(?P<commands>.*?)\n```\n\n\((?P<where>[^\n]*)\)\n",
+    r".*?```(?P<language>\w*)\n(?P<commands>.*?)\n```\n\n\((?P<where>[^\n]*)\)\n",
     re.DOTALL,
 )
 WIDTH, COLOURS = 1200, 64  # of the pictures that are kept: pixels, and how many differ
@@ -64,12 +65,20 @@ def run_place(place: re.Match[str], folder: Path) -> str:
     """Run the commands of a place, keep its picture, and return where and when they ran."""
     around = {**os.environ, "OCLAB_DATA_DIR": str(folder / ".data"), "PYTHONPATH": str(ROOT)}
     documents, wanted = [], folder / place["file"]
-    for command in place["commands"].splitlines():
-        words = [sys.executable, "-m", "opencl_lab", *shlex.split(command)[1:], "--json"]
+
+    def output(*words: str) -> str:
         done = subprocess.run(words, cwd=folder, env=around, capture_output=True, text=True)
         if done.returncode:
-            raise SystemExit(f"{place['name']}: {command}: {done.stderr}")
-        documents.append(json.loads(done.stdout))
+            raise SystemExit(f"{place['name']}: {shlex.join(words)}: {done.stderr}")
+        return done.stdout
+
+    commands = place["commands"]
+    if place["language"] == "python":
+        output(sys.executable, "-c", commands)
+        commands = "oclab devices"  # for where it ran
+    for command in commands.splitlines():
+        words = [sys.executable, "-m", "opencl_lab", *shlex.split(command)[1:], "--json"]
+        documents.append(json.loads(output(*words)))
     page = wanted.with_suffix(".html")
     if page.is_file():  # a report, as a browser shows it
         browser = next(filter(None, map(shutil.which, BROWSERS)), None)

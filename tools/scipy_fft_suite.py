@@ -14,8 +14,6 @@ import os
 import sys
 from pathlib import Path
 
-# An OpenCL context cannot be used in a forked child process.
-FORKED = "test_multiprocess"
 LEFT_OUT = {
     # SciPy checks here how its own backends are chosen, and sets them itself.
     "test_backend.py": "sets backends itself",
@@ -23,6 +21,7 @@ LEFT_OUT = {
     "test_fftlog.py": "Hankel transforms",
     # Many processes and threads over SciPy's own worker pool.
     "test_multithreading.py": "SciPy's worker threads",
+    "test_multiprocess": "child processes made by fork cannot use OpenCL",
 }
 
 
@@ -34,31 +33,20 @@ def main() -> int:
     arguments = parser.parse_args()
     os.environ["OCLAB_DEVICE"] = arguments.device
 
-    import pytest
-    import scipy
-    import scipy.fft
     import scipy.fft.tests
+    from scipy_ndimage_suite import run_suite
 
     import opencl_lab as ol
 
     folder = Path(scipy.fft.tests.__file__).parent
-    ignored = [f"--ignore={folder / name}" for name in LEFT_OUT]
-    for name, reason in LEFT_OUT.items():
-        print(f"left out: {name}: {reason}")
-    print(f"left out: {FORKED}: child processes made by fork cannot use OpenCL")
     # Global, so that threads use it too.
     scipy.fft.set_global_backend(ol.scipy_backend)
-    options = ["-q", "-rs", "-p", "no:cacheprovider", "-k", f"not {FORKED}"]
-    # SciPy's settings and fixtures count, and not those of the current folder.
-    options += ["-c", os.devnull, f"--confcutdir={Path(scipy.__file__).parent}"]
-    options += ["-W", "ignore::pytest.PytestUnknownMarkWarning"]
-    files = [folder / name for name in arguments.files] or [folder]
-    status = pytest.main([*map(str, files), *ignored, *options])
+    status = run_suite([folder / name for name in arguments.files] or [folder], LEFT_OUT, [])
     print(f"on {ol.select_device()}: {ol.scipy_backend.calls}")
     if not ol.scipy_backend.calls["here"]:
         print("no call ran here: the backend was not used")
         return 1
-    return int(status)
+    return status
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,22 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+def run_suite(tests: Sequence[Path], left_out: Mapping[str, str], options: Sequence[str]) -> int:
+    """Run tests of another package, but for those of which a part of the name is left out."""
+    import pytest
+
+    for name, reason in left_out.items():
+        print(f"left out: {name}: {reason}")
+    # The package's settings and fixtures count, and not those of the current folder.
+    package = tests[0].parent
+    while (package.parent / "__init__.py").exists():
+        package = package.parent
+    settings = ["-q", "-rs", "-p", "no:cacheprovider", "-c", os.devnull, f"--confcutdir={package}"]
+    settings += ["-W", "ignore::pytest.PytestUnknownMarkWarning"]
+    settings += ["-k", " and ".join(f"not {name}" for name in left_out)]
+    return int(pytest.main([*map(str, tests), *options, *settings]))
+
+
 def main() -> int:
     """Run the suite."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -56,8 +72,6 @@ def main() -> int:
     arguments, options = parser.parse_known_args()
     os.environ["OCLAB_DEVICE"] = arguments.device
 
-    import pytest
-    import scipy
     import scipy.ndimage.tests
     from scipy._lib._array_api import xp_capabilities_table
 
@@ -67,17 +81,10 @@ def main() -> int:
         theirs, ours = getattr(scipy.ndimage, name), refusing(getattr(ndimage, name))
         xp_capabilities_table[ours] = xp_capabilities_table[theirs]
         setattr(scipy.ndimage, name, ours)
-    for name, reason in LEFT_OUT.items():
-        print(f"left out: {name}: {reason}")
-    options += ["-k", " and ".join(f"not {name}" for name in LEFT_OUT)]
-    options += ["-q", "-p", "no:cacheprovider", "-c", os.devnull]
-    # SciPy's settings and fixtures count, and not those of the current folder.
-    options += [f"--confcutdir={Path(scipy.__file__).parent}"]
-    options += ["-W", "ignore::pytest.PytestUnknownMarkWarning"]
     tests = Path(scipy.ndimage.tests.__file__).parent / "test_filters.py"
-    status = pytest.main([str(tests), *options])
+    status = run_suite([tests], LEFT_OUT, options)
     print(f"on {select_device()}")
-    return int(status)
+    return status
 
 
 if __name__ == "__main__":
