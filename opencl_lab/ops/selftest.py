@@ -9,6 +9,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import chain, product
 from typing import Any
 
@@ -45,10 +46,14 @@ they mostly build."""
 
 
 def all_trials() -> Iterator[Trials]:
-    """Yield the trials of every operation: those of the module `trials` in its package."""
+    """Yield the trials of every operation: those of the module `trials` in its package.
+
+    A package without one has no algorithms of its own.
+    """
     for package in pkgutil.iter_modules(opencl_lab.ops.__path__):
-        if package.ispkg:
-            yield from import_module(f"opencl_lab.ops.{package.name}.trials").TRIALS
+        name = f"opencl_lab.ops.{package.name}"
+        if package.ispkg and find_spec(f"{name}.trials"):
+            yield from import_module(f"{name}.trials").TRIALS
 
 
 class SelfTest:
