@@ -38,6 +38,7 @@ class LinesSolver(_FilterSolver[LinesProblem]):
 
     name = "filter-lines"
     registry: ClassVar[Registry] = {
+        "near": "opencl_lab.ops.filters.near:NearCross",
         "planes": "opencl_lab.ops.filters.planes:Planes",
         "tiled": "opencl_lab.ops.filters.lines:TiledLines",
         "padded": "opencl_lab.ops.filters.padded:PaddedLines",
@@ -48,7 +49,10 @@ class WindowSolver(_FilterSolver[WindowProblem]):
     """Filters by a window of any shape."""
 
     name = "filter-window"
-    registry: ClassVar[Registry] = {"padded": "opencl_lab.ops.filters.padded:PaddedWindow"}
+    registry: ClassVar[Registry] = {
+        "near": "opencl_lab.ops.filters.near:NearWindow",
+        "padded": "opencl_lab.ops.filters.padded:PaddedWindow",
+    }
 
 
 LINES = LinesSolver()
