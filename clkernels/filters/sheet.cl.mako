@@ -15,8 +15,8 @@
  * The host guarantees: image and result are contiguous, outer x h x w x inner, and do not overlap; the grid has
  * a group for each of `parts` parts of the rows, of `part` places, for each of `bands` bands of rows, of `band`
  * ones, for each plane. `lines` has TERMS * ROWS lines of `pitch` values, a multiple of 4: a part
- * and what lies around it, and 8 values more. `taps` has room for the weights of columns and rows of each term,
- * each rounded up to a multiple of 8. No mode is constant. If inner is 1, part is a multiple of 4.
+ * and what lies around it, and 8 places more. `taps` has room for the weights of columns and rows of each term,
+ * each rounded up to a multiple of 8, `rows` for size_y + ROWS numbers. No mode is constant. If inner is 1, part is a multiple of 4.
  *
  * NUMBERS   see numbers.mako
  * TERMS     pairs of filters
@@ -43,6 +43,32 @@ typedef ${NUMBERS.sum}4 four_t;
 typedef ${NUMBERS.result}4 result_four_t;
 % endif
 
+## Add some of four taps of term `t` from tap j on, of which `now` has the values.
+<%def name="along(t, count)">\
+<% sure = count == FOUR %>\
+% if ADJACENT:
+                    next = fours[j / 4 + 1];
+% else:
+                    __local const sum_t *more = values + (j + 4) * inner;
+                    next.s0 = more[0];
+                    next.s1 = more[inner];
+                    next.s2 = more[2 * inner];
+                    next.s3 = more[3 * inner];
+% endif
+% if weighted:
+                    const four_t weight = taps[(${t} * of_a_term + columns_of_taps + j) / 4];
+% endif
+                    sum += ${times("weight.s0")}now;
+% for s, shifted in enumerate(("now.s123, next.s0", "now.s23, next.s01", "now.s3, next.s012"), 1):
+% if sure:
+                    sum += ${times(f"weight.s{s}")}(four_t)(${shifted});
+% elif s < count:
+                    if (j + ${s} < size_x)
+                        sum += ${times(f"weight.s{s}")}(four_t)(${shifted});
+% endif
+% endfor
+</%def>\
+
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void filter_sheet(
     __global const element_t *restrict image,
@@ -55,8 +81,9 @@ void filter_sheet(
 % endif
     __global result_t *result,
     __global const result_t *earlier,
-    __local four_t *line_fours,
-    __local four_t *tap_fours,
+    __local four_t *lines,
+    __local four_t *taps,
+    __local int *rows,
     const int pitch,
     const int parts,
     const int part,
@@ -72,7 +99,7 @@ void filter_sheet(
     const int before_x,
     const int mode_x)
 {
-    __local sum_t *lines = (__local sum_t *)line_fours;
+    __local sum_t *line_values = (__local sum_t *)lines;
     const int item = get_local_id(0);
     const long length = (long)w * inner;
     const int first_x = (int)(get_group_id(0) % parts) * part;
@@ -83,19 +110,21 @@ void filter_sheet(
     const int all = (places + size_x - 1) * inner;
     __global const element_t *source = image + plane;
 % if weighted:
-    __local sum_t *taps = (__local sum_t *)tap_fours;
+    __local sum_t *tap_values = (__local sum_t *)taps;
     const int columns_of_taps = (size_y + 7) & ~7, of_a_term = columns_of_taps + ((size_x + 7) & ~7);
 % for t in range(TERMS):
     for (int j = item; j < size_y; j += ${WG_SIZE})
-        taps[${t} * of_a_term + j] = weights[first_column_${t} + j];
+        tap_values[${t} * of_a_term + j] = weights[first_column_${t} + j];
 % if not ALONE:
     for (int j = item; j < size_x; j += ${WG_SIZE})
-        taps[${t} * of_a_term + columns_of_taps + j] = weights[first_row_${t} + j];
+        tap_values[${t} * of_a_term + columns_of_taps + j] = weights[first_row_${t} + j];
 % endif
 % endfor
-    barrier(CLK_LOCAL_MEM_FENCE);
 % endif
     for (int y = first; y < last; y += ${ROWS}) {
+        for (int j = item; j < size_y + ${ROWS - 1}; j += ${WG_SIZE})
+            rows[j] = extend(y - before_y + j, h, mode_y);
+        barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = item; k < all; k += ${WG_SIZE}) {
 % if ADJACENT:
             __global const element_t *top = source + extend(first_x - before_x + k, w, mode_x);
@@ -103,8 +132,7 @@ void filter_sheet(
             const int place = k / inner;
             __global const element_t *top = source + (long)extend(first_x - before_x + place, w, mode_x) * inner + (k - place * inner);
 % endif
-            const int begin = y - before_y;
-#define ROW(j) (sum_t)top[extend(begin + (j), h, mode_y) * length]
+#define ROW(j) (sum_t)top[rows[j] * length]
 % for t in range(TERMS):
             sum_t ${", ".join(f"sum_{t}_{o} = 0" for o in range(ROWS))};
 % endfor
@@ -121,7 +149,7 @@ void filter_sheet(
 % for four in range(STEP // FOUR):
                 {
 % if weighted:
-                    const four_t weight = tap_fours[(${t} * of_a_term + j) / 4 + ${four}];
+                    const four_t weight = taps[(${t} * of_a_term + j) / 4 + ${four}];
 % endif
 % for s in range(FOUR):
 % for o in range(ROWS):
@@ -140,7 +168,7 @@ void filter_sheet(
                 p_${ROWS - 1 + s} = ROW(j + ${ROWS - 1 + s});
 % for t in range(TERMS):
 % if weighted:
-                const sum_t weight_${t} = taps[${t} * of_a_term + j + ${s}];
+                const sum_t weight_${t} = tap_values[${t} * of_a_term + j + ${s}];
 % endif
 % for o in range(ROWS):
                 sum_${t}_${o} += ${times(f"weight_{t}")}p_${o + s};
@@ -164,7 +192,7 @@ void filter_sheet(
 % else:
 % for t in range(TERMS):
 % for o in range(ROWS):
-            lines[${t * ROWS + o} * pitch + k] = sum_${t}_${o};
+            line_values[${t * ROWS + o} * pitch + k] = sum_${t}_${o};
 % endfor
 % endfor
 % endif
@@ -172,8 +200,9 @@ void filter_sheet(
 % if not ALONE:
         barrier(CLK_LOCAL_MEM_FENCE);
         const int many = (places + 3) / 4 * inner;
+        const float one = 1.0f / many;
         for (int i = item; i < ${ROWS} * many; i += ${WG_SIZE}) {
-            const int o = i / many, rest = i - o * many;
+            const int o = (int)((i + 0.5f) * one), rest = i - o * many;
 % if ADJACENT:
             const int x = 4 * rest, c = 0;
 % else:
@@ -184,34 +213,19 @@ void filter_sheet(
             {
                 four_t sum = 0;
 % if ADJACENT:
-                __local const four_t *fours = line_fours + ((${t * ROWS} + o) * pitch + x) / 4;
+                __local const four_t *fours = lines + ((${t * ROWS} + o) * pitch + x) / 4;
                 four_t now = fours[0], next = 0;
 % else:
-                __local const sum_t *values = lines + (${t * ROWS} + o) * pitch + x * inner + c;
+                __local const sum_t *values = line_values + (${t * ROWS} + o) * pitch + x * inner + c;
                 four_t now = (four_t)(values[0], values[inner], values[2 * inner], values[3 * inner]), next = 0;
 % endif
                 int j = 0;
-                for (; j < size_x; j += 4) {
-% if ADJACENT:
-                    next = fours[j / 4 + 1];
-% else:
-                    __local const sum_t *more = values + (j + 4) * inner;
-                    next.s0 = more[0];
-                    next.s1 = j + 1 < size_x ? more[inner] : 0;
-                    next.s2 = j + 2 < size_x ? more[2 * inner] : 0;
-                    next.s3 = j + 3 < size_x ? more[3 * inner] : 0;
-% endif
-% if weighted:
-                    const four_t weight = tap_fours[(${t} * of_a_term + columns_of_taps + j) / 4];
-% endif
-                    sum += ${times("weight.s0")}now;
-                    if (j + 1 < size_x)
-                        sum += ${times("weight.s1")}(four_t)(now.s123, next.s0);
-                    if (j + 2 < size_x)
-                        sum += ${times("weight.s2")}(four_t)(now.s23, next.s01);
-                    if (j + 3 < size_x)
-                        sum += ${times("weight.s3")}(four_t)(now.s3, next.s012);
+                for (; j + 4 <= size_x; j += 4) {
+${along(t, 4)}\
                     now = next;
+                }
+                if (j < size_x) {
+${along(t, 3)}\
                 }
                 total += ${"sum * sum" if SQUARES else "sum"};
             }
@@ -243,7 +257,7 @@ void filter_sheet(
 % endif
             }
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
 % endif
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import INDEX_LIMIT, group_limit, item_launch, largest_power, positive
-from opencl_lab.core.plan import Argument, Launch, Plan, ceil_divide
+from opencl_lab.core.plan import Argument, Launch, LocalMemory, Plan, ceil_divide
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.filters.numbers import is_whole, lacks, lanes
 from opencl_lab.ops.filters.padded import line_buffers, window_buffers
@@ -68,18 +68,20 @@ class _Near(Algorithm[P]):
     templates: ClassVar[tuple[str, ...]] = (TEMPLATE,)
     space = SearchSpace(
         (
+            Parameter("LAYERS", (1, 2, 3), "planes of results side by side; CPUs: 1"),
             Parameter("ROWS", (2, 4, 8, 16), "rows of results that are computed side by side"),
             Parameter("BLOCK", (1, 2, 4), "vectors of a row that are computed side by side"),
             Parameter("WG_SIZE", (1, 64, 128, 256), "items in a group; CPUs: 1"),
         ),
-        (positive("ROWS"), positive("BLOCK"), positive("WG_SIZE")),
+        (*map(positive, ("LAYERS", "ROWS", "BLOCK", "WG_SIZE")),),
     )
 
     def default_config(self, problem: P, device: Device) -> Config:
         """Return groups of one item for CPUs."""
         if device.kind == "cpu":
-            return Config(ROWS=4, BLOCK=1, WG_SIZE=1)
-        return Config(ROWS=8, BLOCK=1, WG_SIZE=largest_power(128, group_limit(device)))
+            return Config(LAYERS=1, ROWS=4, BLOCK=1, WG_SIZE=1)
+        wide = largest_power(128, group_limit(device))
+        return Config(LAYERS=2, ROWS=8, BLOCK=1, WG_SIZE=wide)
 
     def _box(self, problem: Any) -> _Box | None:
         """Return the window of a problem, if it is small and no mode is constant."""
@@ -100,12 +102,15 @@ class _Near(Algorithm[P]):
         width, rows = lanes(device, problem.sum_type, config.integer("WG_SIZE")), config["ROWS"]
         n_z, n_y, n_x = box.extents
         blocks, span = ceil_divide(n_y, config.integer("ROWS")), 1
-        items = n_z * blocks * n_x * box.inner
+        layers = min(config.integer("LAYERS"), box.depth) if width == 1 else 1
+        items = ceil_divide(n_z, layers) * blocks * n_x * box.inner
         if width > 1:
             groups = min(BUSY * device.compute_units, ceil_divide(problem.count, LEAST))
             span = ceil_divide(n_z * blocks, groups)
             items = ceil_divide(n_z * blocks, span)
         arguments: dict[str, Argument] = {"image": "image", "weights": "weights"}
+        if width == 1:
+            arguments["taps"] = LocalMemory(problem.taps * problem.sum_type.itemsize)
         arguments |= {"result": "result", "blocks": np.int32(blocks), "span": np.int32(span)}
         for letter, window, n in zip("zyx", box.windows, box.extents, strict=True):
             arguments |= {f"n_{letter}": np.int32(n), f"before_{letter}": np.int32(window.before)}
@@ -116,6 +121,7 @@ class _Near(Algorithm[P]):
             "SIZES": box.sizes,
             "LEVELS": box.levels,
             "DEPTH": box.depth,
+            "LAYERS": layers,
             "ROWS": rows,
             "BLOCK": config["BLOCK"],
             "WG_SIZE": config["WG_SIZE"],

@@ -55,6 +55,10 @@ class Pair:
         return self._ordered[1].problem.windows[0]
 
     @property
+    def _windows(self) -> tuple[Window, Window]:
+        return replace(self.column, symmetry=0), replace(self.row, symmetry=0)
+
+    @property
     def first_weights(self) -> list[tuple[int, int]]:
         """Where the weights of columns and rows begin, of each term."""
         pairs = (self, *(Pair(*both) for both in self.also))
@@ -75,17 +79,18 @@ class Pair:
         if second.source != first.target or abs(one.axis - other.axis) != 1:
             return False
         kind, total = first.problem.result_type, first.problem.sum_type
-        uncut = total == kind or (is_whole(total) and kind.kind != "b")
-        commute = first.problem.reduce == "sum" and uncut
-        return commute and "constant" not in (one.mode, other.mode)
+        if first.problem.reduce not in ("sum", "mean"):
+            return False
+        # Means that are cut after each axis depend on the order of axes.
+        ordered = first.problem.reduce == "sum" or one.axis < other.axis
+        uncut = total == kind or (is_whole(total) and kind.kind != "b" and ordered)
+        return uncut and "constant" not in (one.mode, other.mode)
 
     def joined(self, others: Sequence[tuple[Pass, Pass]]) -> Pair | None:
         """Return this pair with those of other terms, or None if they need other windows."""
         pairs = [Pair(*both) for both in others]
         problem = self.first.problem
-        alike = all(
-            one.is_one and (one.column, one.row) == (self.column, self.row) for one in pairs
-        )
+        alike = all(one.is_one and one._windows == self._windows for one in pairs)
         if not (self.is_one and alike and problem.sum_type == problem.result_type):
             return None
         last = others[-1][1]
@@ -203,7 +208,8 @@ class Planes(Algorithm[LinesProblem]):
         rows = config.integer("ROWS")
         room = 8 * (column.size + row.size + rows)
         room += 8 * rows * (PART + (row.size + 1) * inner + 2 * block)
-        return not pair.also and block <= least and room <= passed_room(device)
+        weighted = pair.first.problem.reduce == "sum"
+        return weighted and not pair.also and block <= least and room <= passed_room(device)
 
     def _launch_alone(self, one: Pass, config: Config, device: Device) -> Launch:
         raise NotImplementedError

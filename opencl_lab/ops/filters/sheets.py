@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import group_limit, largest_power, positive
-from opencl_lab.core.plan import Argument, Launch, LocalMemory, ceil_divide, passed_room, round_up
+from opencl_lab.core.plan import ARGUMENT_BYTES, Argument, Launch, LocalMemory, ceil_divide, passed_room, round_up
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.filters.lines import TiledLines
 from opencl_lab.ops.filters.padded import Pass
@@ -42,7 +42,9 @@ class Sheets(Planes):
 
     def default_config(self, problem: LinesProblem, device: Device) -> Config:
         """Return what was the fastest on an H200."""
-        return Config(ROWS=8, TILE=512, BAND=32, WG_SIZE=largest_power(256, group_limit(device)))
+        small = problem.sum_type.itemsize < 8 and len(problem.terms) == 1
+        wide = largest_power(256, group_limit(device))
+        return Config(ROWS=16 if small else 8, TILE=256, BAND=16, WG_SIZE=wide)
 
     def _is_ours(self, step: Pair | Pass) -> bool:
         if isinstance(step, Pair):
@@ -55,8 +57,12 @@ class Sheets(Planes):
     def _fits(self, pair: Pair, config: Config, device: Device) -> bool:
         if pair.also and pair.first.problem.reduce != "sum":
             return False
-        room = self._local(pair.column, pair.row, pair, config)
-        return self._part(pair, config) >= 1 and sum(room) <= passed_room(device) - 128
+        column, row = pair.column, pair.row
+        if pair.first.problem.reduce == "mean" and max(column.size, row.size) > SUMMED:
+            return False
+        lines, taps = self._local(column, row, pair, config)
+        room = lines + taps + self._rows(column, config) + 2 * ARGUMENT_BYTES
+        return self._part(pair, config) >= 1 and room <= passed_room(device)
 
     def _part(self, pair: Pair, config: Config) -> int:
         """Return the places of a tile: less than half of its values lie around it."""
@@ -66,6 +72,10 @@ class Sheets(Planes):
         part = tile - around
         part = ceil_divide(w, ceil_divide(w, part))
         return round_up(part, 4) if inner == 1 else part
+
+    def _rows(self, column: Window, config: Config) -> int:
+        """Return the bytes of the numbers of rows."""
+        return 4 * (column.size + config.integer("ROWS"))
 
     def _local(self, column: Window, row: Window, pair: Pair, config: Config) -> tuple[int, int]:
         """Return the bytes of lines and of weights."""
@@ -89,6 +99,7 @@ class Sheets(Planes):
                 arguments[f"first_row_{t}"] = np.int32(row)
         arguments |= {"result": last.target, "earlier": last.earlier or last.target}
         arguments |= {"lines": LocalMemory(lines), "taps": LocalMemory(taps)}
+        arguments["rows"] = LocalMemory(self._rows(pair.column, config))
         arguments["pitch"] = np.int32(self._pitch(pair, config))
         grid = self._grid(self._part(pair, config), (outer, h, w), config, device)
         arguments |= {**grid[1], "h": np.int32(h), "w": np.int32(w), "inner": np.int32(inner)}
@@ -115,7 +126,8 @@ class Sheets(Planes):
         arguments: dict[str, Argument] = {"image": one.source, "weights": "weights"}
         arguments |= {"first_column_0": np.int32(one.first_weight), "first_row_0": np.int32(0)}
         arguments |= {"result": one.target, "earlier": one.earlier or one.target}
-        arguments |= {"lines": LocalMemory(16), "taps": LocalMemory(taps), "pitch": np.int32(0)}
+        arguments |= {"lines": LocalMemory(16), "taps": LocalMemory(taps)}
+        arguments |= {"rows": LocalMemory(self._rows(window, config)), "pitch": np.int32(0)}
         arguments |= {**grid[1], "h": np.int32(h), "w": np.int32(w), "inner": np.int32(1)}
         arguments |= windows_of(window, Window(window.axis, 1, 0, "nearest"))
         params = {
