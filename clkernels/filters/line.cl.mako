@@ -99,7 +99,7 @@ ${numbers.declare(NUMBERS)}\
             if (size > 1 && size & 1)
                 sum_${v} = REDUCE(sum_${v}, ${at(f"tile + at + 2 * k * wide + {ahead(v)}")});
 % if NUMBERS.reduce == "mean":
-            sum_${v} /= (sum_t)size;
+            sum_${v} = mean_of(sum_${v}, size);
 % endif
 % endfor
 % endif

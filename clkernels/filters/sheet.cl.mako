@@ -179,7 +179,7 @@ void filter_sheet(
 #undef ROW
 % if not weighted:
 % for o in range(ROWS):
-            sum_0_${o} /= (sum_t)size_y;
+            sum_0_${o} = mean_of(sum_0_${o}, size_y);
 % endfor
 % endif
 % if ALONE:
@@ -231,7 +231,9 @@ ${along(t, 3)}\
             }
 % endfor
 % if not weighted:
-            total /= (sum_t)size_x;
+% for s in range(FOUR):
+            total.s${s} = mean_of(total.s${s}, size_x);
+% endfor
 % endif
             if (y + o < last) {
                 const long target = plane + (y + o) * length + (long)(first_x + x) * inner + c;

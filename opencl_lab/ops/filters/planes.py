@@ -205,11 +205,14 @@ class Planes(Algorithm[LinesProblem]):
         _, _, w, inner = pair.extents
         block = config.integer("BLOCK") * lanes(device, total)
         least = w // ceil_divide(w * inner, PART) * inner
-        rows = config.integer("ROWS")
+        rows, lines = config.integer("ROWS"), self._lines_of(pair, config)
         room = 8 * (column.size + row.size + rows)
-        room += 8 * rows * (PART + (row.size + 1) * inner + 2 * block)
-        weighted = pair.first.problem.reduce == "sum"
-        return weighted and not pair.also and block <= least and room <= passed_room(device)
+        room += 8 * lines * (PART + (row.size + 1) * inner + 2 * block)
+        return not pair.also and block <= least and room <= passed_room(device)
+
+    def _lines_of(self, pair: Pair, config: Config) -> int:
+        """Return the lines in local memory: means have one more."""
+        return config.integer("ROWS") + (pair.first.problem.reduce == "mean")
 
     def _launch_alone(self, one: Pass, config: Config, device: Device) -> Launch:
         raise NotImplementedError
@@ -222,13 +225,16 @@ class Planes(Algorithm[LinesProblem]):
         numbers = numbers_of(problem, width, last.combine)
         parts, rows = ceil_divide(w * inner, PART), config.integer("ROWS")
         pitch = (ceil_divide(w, parts) + row.size) * inner + 2 * config.integer("BLOCK") * width
+        lines = pitch * self._lines_of(pair, config)
         groups = min(BUSY * device.compute_units, ceil_divide(problem.count, 4 * LEAST))
         band = max(rows, ceil_divide(h * parts * outer, groups))
         bands = ceil_divide(h, band)
-        arguments: dict[str, Argument] = {"image": pair.first.source, "weights": "weights"}
-        arguments |= {"first_column": np.int32(first_column), "first_row": np.int32(first_row)}
+        arguments: dict[str, Argument] = {"image": pair.first.source}
+        if problem.reduce == "sum":
+            arguments |= {"weights": "weights", "first_column": np.int32(first_column)}
+            arguments["first_row"] = np.int32(first_row)
         arguments |= {"result": last.target, "earlier": last.earlier or last.target}
-        arguments["lines"] = LocalMemory(rows * pitch * problem.sum_type.itemsize)
+        arguments["lines"] = LocalMemory(lines * problem.sum_type.itemsize)
         arguments["places"] = LocalMemory(8 * (column.size + rows))
         extents = {"pitch": pitch, "h": h, "w": w, "inner": inner, "band": ceil_divide(h, bands)}
         arguments |= {name: np.int32(value) for name, value in extents.items()}
