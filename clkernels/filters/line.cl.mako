@@ -125,6 +125,13 @@ static inline void scatter(const sum_vec_t v, const int at, const int wide, cons
 {
     const result_vec_t r = finish(v, to, 0);
     int y = at / wide, l = (at - y * wide) / inner, c = at - y * wide - l * inner;
+    if (inner == 1 && y < count && l + WIDTH <= lines) {
+        to += l * n + y;
+% for i in range(NUMBERS.width):
+        to[${i} * n] = r${f".s{i:x}" if NUMBERS.width > 1 else ""};
+% endfor
+        return;
+    }
     for (int i = 0; i < WIDTH; ++i) {
         if (y < count && l < lines)
             to[(l * n + y) * inner + c] = ((__private const result_t *)&r)[i];
@@ -182,7 +189,13 @@ void filter_line(
         const bool whole = together > 1 || wide == inner;
         if (together > 1) {
             const int values = (int)inner, some = (int)min((ulong)together, end - line);
-            for (int l = 0; l < some; ++l)
+            int l = 0;
+            for (; values == 1 && l + WIDTH <= some; l += WIDTH)
+                for (int r = low; r < high; ++r) {
+                    __global const element_t *from = source + l * n + begin + r;
+                    ${at("tile + r * wide + l")} = to_sum((element_vec_t)(${", ".join(f"from[{i} * n]" for i in range(NUMBERS.width))}));
+                }
+            for (; l < some; ++l)
                 for (int r = low; r < high; ++r)
                     for (int c = 0; c < values; ++c)
                         tile[r * wide + l * values + c] = (sum_t)source[(l * n + begin + r) * values + c];
