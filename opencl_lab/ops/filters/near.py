@@ -81,7 +81,7 @@ class _Near(Algorithm[P]):
         if device.kind == "cpu":
             return Config(LAYERS=1, ROWS=4, BLOCK=1, WG_SIZE=1)
         wide = largest_power(128, group_limit(device))
-        return Config(LAYERS=2, ROWS=8, BLOCK=1, WG_SIZE=wide)
+        return Config(LAYERS=3, ROWS=8, BLOCK=1, WG_SIZE=wide)
 
     def _box(self, problem: Any) -> _Box | None:
         """Return the window of a problem, if it is small and no mode is constant."""

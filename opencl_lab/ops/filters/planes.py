@@ -12,7 +12,15 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import positive
-from opencl_lab.core.plan import Argument, Buffer, Launch, LocalMemory, Plan, ceil_divide, passed_room
+from opencl_lab.core.plan import (
+    Argument,
+    Buffer,
+    Launch,
+    LocalMemory,
+    Plan,
+    ceil_divide,
+    passed_room,
+)
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.filters.lines import LEAST, TiledLines
 from opencl_lab.ops.filters.numbers import Numbers, is_whole, lanes
@@ -173,9 +181,9 @@ class Planes(Algorithm[LinesProblem]):
     ) -> list[Pair | Pass]:
         """Return the passes, and in place of two that fit their pair: the last axes first."""
         terms, begin = [], 0
-        for term in problem.terms:
-            terms.append(found[begin : begin + len(term)])
-            begin += len(term)
+        for windows in problem.terms:
+            terms.append(found[begin : begin + len(windows)])
+            begin += len(windows)
         if len(terms) > 1 and all(len(term) == 2 for term in terms):
             first, *others = ((term[0], term[1]) for term in terms)
             joined = Pair(*first).joined(others)

@@ -9,7 +9,15 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import group_limit, largest_power, positive
-from opencl_lab.core.plan import ARGUMENT_BYTES, Argument, Launch, LocalMemory, ceil_divide, passed_room, round_up
+from opencl_lab.core.plan import (
+    ARGUMENT_BYTES,
+    Argument,
+    Launch,
+    LocalMemory,
+    ceil_divide,
+    passed_room,
+    round_up,
+)
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.filters.lines import TiledLines
 from opencl_lab.ops.filters.padded import Pass
