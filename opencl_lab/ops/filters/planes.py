@@ -122,25 +122,18 @@ class Planes(Algorithm[LinesProblem]):
 
     def __init__(self) -> None:
         self._lines = TiledLines()
-        self._sheets: Algorithm[LinesProblem] | None = None
-
-    def on(self, kind: str) -> Algorithm[LinesProblem]:
-        """Return the algorithm for a kind of device."""
-        if kind == "cpu":
-            return self
-        if self._sheets is None:
-            from opencl_lab.ops.filters.sheets import Sheets
-
-            self._sheets = Sheets()
-            self._sheets.operation = self.operation
-        return self._sheets
 
     def default_config(self, problem: LinesProblem, device: Device) -> Config:
         """Return as many sums as there are registers for."""
         return Config(ROWS=8, BLOCK=2)
 
     def supports(self, problem: LinesProblem, device: Device) -> str | None:
-        """Need two axes that follow each other in the array."""
+        """Need a CPU, and two axes that follow each other in the array."""
+        if device.kind != "cpu":
+            return "it reads rows as the caches of a CPU do"
+        return self._lacks(problem, device)
+
+    def _lacks(self, problem: LinesProblem, device: Device) -> str | None:
         config = self.default_config(problem, device)
         steps = self._steps(problem, passes(problem, []), config, device) if problem.count else []
         if not any(self._is_ours(step) for step in steps):

@@ -36,7 +36,7 @@ SUMMED = 32
 class Sheets(Planes):
     """Two neighbouring axes in one launch, and columns straight from the image."""
 
-    name = "planes"
+    name = "sheets"
     templates: ClassVar[tuple[str, ...]] = (TEMPLATE, *TiledLines.templates)
     space = SearchSpace(
         (
@@ -47,6 +47,12 @@ class Sheets(Planes):
         ),
         tuple(map(positive, ("ROWS", "TILE", "BAND", "WG_SIZE"))),
     )
+
+    def supports(self, problem: LinesProblem, device: Device) -> str | None:
+        """Need a GPU, and a step that is not left to `TiledLines`."""
+        if device.kind == "cpu":
+            return "it is for GPUs"
+        return self._lacks(problem, device)
 
     def default_config(self, problem: LinesProblem, device: Device) -> Config:
         """Return what was the fastest on an H200."""

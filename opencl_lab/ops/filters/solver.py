@@ -40,6 +40,7 @@ class LinesSolver(_FilterSolver[LinesProblem]):
     registry: ClassVar[Registry] = {
         "near": "opencl_lab.ops.filters.near:NearCross",
         "planes": "opencl_lab.ops.filters.planes:Planes",
+        "sheets": "opencl_lab.ops.filters.sheets:Sheets",
         "tiled": "opencl_lab.ops.filters.lines:TiledLines",
         "padded": "opencl_lab.ops.filters.padded:PaddedLines",
     }
