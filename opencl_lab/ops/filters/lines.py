@@ -128,7 +128,8 @@ class TiledLines(Algorithm[LinesProblem]):
         alone = width > 1 and (inner >= width or one.combine)
         if n * inner <= most and outer >= 2 * unit and not alone:
             of_a_line = (n + window.size - 1) * inner
-            together = max(unit, min(TOGETHER // of_a_line, outer) // unit * unit)
+            fitting_lines = min(TOGETHER, room_of(passed_room(device))) // of_a_line
+            together = max(unit, min(fitting_lines, outer) // unit * unit)
             lines = round_up(max(lines, ceil_divide(outer, groups)), together)
             if together * of_a_line <= room_of(passed_room(device)):
                 step_room = together * of_a_line + step
