@@ -8,6 +8,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from ndimage_checks import both, is_near, numbers
 
 import opencl_lab as ol
 from opencl_lab import ndimage
@@ -42,28 +43,6 @@ CALLS = {
     "percentile_filter": (70, {"size": (9, 7)}),
 }
 """The first argument after the array, and others, of a call of each function."""
-
-
-def both(name, x, argument, **options):
-    """Return SciPy's result and ours."""
-    given = () if argument is None else (argument,)
-    return [getattr(home, name)(x, *given, **options) for home in (scipy_ndimage, ndimage)]
-
-
-def is_near(found, right):
-    """Return whether the results are as near as those of two orders of summation."""
-    assert (found.dtype, found.shape) == (right.dtype, right.shape)
-    if right.dtype.kind in "biu":
-        return np.array_equal(found, right)
-    return np.abs(found - right).max() <= 10 * np.finfo(right.dtype).eps * np.abs(right).max()
-
-
-def numbers(rng, dtype, shape=SHAPE):
-    dtype = np.dtype(dtype)
-    if dtype.kind in "fc":
-        parts = rng.standard_normal((2, *shape))
-        return (parts[0] + 1j * parts[1] if dtype.kind == "c" else parts[0]).astype(dtype)
-    return rng.integers(0, 120, shape).astype(dtype)
 
 
 def test_all_calls_are_known():

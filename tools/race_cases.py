@@ -318,9 +318,14 @@ CASES: dict[str, Race] = {
     ),
     "filter-lines-sum": Race(LINES, IN_TILES, _along("sum"), True),
     "filter-lines-mean": Race(LINES, IN_TILES, _along("mean")),
+    "filter-lines-max": Race(LINES, IN_TILES, _along("max")),
     "filter-extremes": Race(
         "opencl_lab.ops.filters.extremes.Extremes", {"ROWS": 4, "BLOCK": 1, "WG_SIZE": 32},
         _along("max"),
+    ),
+    "filter-sheet": Race(
+        "opencl_lab.ops.filters.sheets.Sheets",
+        {"ROWS": 4, "TILE": 32, "BAND": 8, "WG_SIZE": 32}, _along("sum"), True,
     ),
     "searchsorted": Race(
         "searchsorted binary-search gpu", {"WG_SIZE": 16, "VALUES": 2}, _of(n=77, m=99), True

@@ -19,10 +19,14 @@
  * Source: own; windows that grow after J. Gil, R. Kimmel, "Efficient dilation, erosion, opening, and
  * closing algorithms", IEEE TPAMI 2002, and others.
  *
+ * Short lines are filtered `together`: the tile has a row for each place, with the values of all of them.
+ *
  * The host guarantees: image and result are contiguous, and do not overlap; n < 2^30; dimension 0 of the grid
  * has a group for each of `chunks` parts of a row, for all parts of `rows` places of the axis;
- * dimension 1 for each `lines` of the outer dimension. `tile` has room for (rows + size - 1) *
- * part values and BLOCK * WG_SIZE * WIDTH more, for each of one or (with growing windows) three tiles,
+ * dimension 1 for each `lines` of the outer dimension. If more than one line is filtered `together`, a
+ * group has whole lines, of fewer than 2^31 values in all; on CPUs their values are a multiple of WIDTH, and
+ * nothing is combined. `tile` has room for (rows + size - 1) *
+ * part * together values and BLOCK * WG_SIZE * WIDTH more, for each of one or (with growing windows) three tiles,
  * which are `room` values apart.
  *
  * NUMBERS   see numbers.mako
@@ -99,7 +103,7 @@ ${numbers.declare(NUMBERS)}\
             if (size > 1 && size & 1)
                 sum_${v} = REDUCE(sum_${v}, ${at(f"tile + at + 2 * k * wide + {ahead(v)}")});
 % if NUMBERS.reduce == "mean":
-            sum_${v} /= (sum_t)size;
+            sum_${v} = mean_of(sum_${v}, size);
 % endif
 % endfor
 % endif
@@ -114,6 +118,31 @@ static inline void collect(__local sum_t *to, __global const element_t *from, co
         ${at("to + k")} = to_sum(${numbers.module.at(NUMBERS, "global const", "element", "from + k")});
     for (; k < count; ++k)
         to[k] = (sum_t)from[k];
+}
+
+/* Store a vector of place `at` of the results of some lines, each of n places of `inner` values. */
+static inline void scatter(const sum_vec_t v, const int at, const int wide, const int count, const int n, const int inner, const ulong lines, __global result_t *to)
+{
+    const result_vec_t r = finish(v, to, 0);
+    int y = at / wide, l = (at - y * wide) / inner, c = at - y * wide - l * inner;
+    if (inner == 1 && y < count && l + WIDTH <= lines) {
+        to += l * n + y;
+% for i in range(NUMBERS.width):
+        to[${i} * n] = r${f".s{i:x}" if NUMBERS.width > 1 else ""};
+% endfor
+        return;
+    }
+    for (int i = 0; i < WIDTH; ++i) {
+        if (y < count && l < lines)
+            to[(l * n + y) * inner + c] = ((__private const result_t *)&r)[i];
+        if (++c == inner) {
+            c = 0;
+            if (++l * inner == wide) {
+                l = 0;
+                ++y;
+            }
+        }
+    }
 }
 
 % endif
@@ -136,6 +165,7 @@ void filter_line(
     const int part,
     const int chunks,
     const int lines,
+    const int together,
     const int size,
     const int before,
     const int mode,
@@ -146,26 +176,42 @@ void filter_line(
     const int first = (int)(get_group_id(0) / chunks) * rows;
     const int count = min(rows, n - first), total = count + size - 1;
     const long first_value = (long)chunk * part;
-    const int wide = (int)min((long)part, inner - first_value);
+    const int wide = together > 1 ? together * (int)inner : (int)min((long)part, inner - first_value);
     const int begin = first - before;
     const int low = clamp(-begin, 0, total), high = clamp(n - begin, low, total);
 % if weighted:
     __global const sum_t *w = weights + first_weight;
 % endif
     const ulong end = min(outer, (ulong)(get_group_id(1) + 1) * lines);
-    for (ulong line = (ulong)get_group_id(1) * lines; line < end; ++line) {
+    for (ulong line = (ulong)get_group_id(1) * lines; line < end; line += together) {
         __global const element_t *source = image + line * n * inner + first_value;
 % if alone:
-        const bool whole = wide == inner;
-        if (whole)
+        const bool whole = together > 1 || wide == inner;
+        if (together > 1) {
+            const int values = (int)inner, some = (int)min((ulong)together, end - line);
+            int l = 0;
+            for (; values == 1 && l + WIDTH <= some; l += WIDTH)
+                for (int r = low; r < high; ++r) {
+                    __global const element_t *from = source + l * n + begin + r;
+                    ${at("tile + r * wide + l")} = to_sum((element_vec_t)(${", ".join(f"from[{i} * n]" for i in range(NUMBERS.width))}));
+                }
+            for (; l < some; ++l)
+                for (int r = low; r < high; ++r)
+                    for (int c = 0; c < values; ++c)
+                        tile[r * wide + l * values + c] = (sum_t)source[(l * n + begin + r) * values + c];
+        } else if (whole) {
             collect(tile + low * wide, source + (long)(begin + low) * inner, (high - low) * wide);
+        }
         for (int r = 0; r < total; ++r) {
             if (whole && r == low)
                 r = high;
             if (r >= total)
                 break;
             const int place = extend(begin + r, n, mode);
-            if (place >= 0)
+            if (place >= 0 && together > 1)
+                for (int x = 0; x < wide; x += WIDTH)
+                    ${at("tile + r * wide + x")} = ${at("tile + (place - begin) * wide + x")};
+            else if (place >= 0)
                 collect(tile + r * wide, source + (long)place * inner, wide);
             else
                 for (int x = 0; x < wide; ++x)
@@ -174,7 +220,9 @@ void filter_line(
 % else:
         for (int f = get_local_id(0); f < total * wide; f += ${WG_SIZE}) {
             const int r = f / wide, x = f - r * wide, place = extend(begin + r, n, mode);
-            tile[f] = place < 0 ? ${numbers.module.cval(NUMBERS, "x")} : (sum_t)source[(long)place * inner + x];
+            const int l = together > 1 ? x / (int)inner : 0;
+            if (line + l < end)
+                tile[f] = place < 0 ? ${numbers.module.cval(NUMBERS, "x - l * (int)inner")} : (sum_t)source[(l * (long)n + place) * inner + x - l * (int)inner];
         }
 % endif
         MEET;
@@ -203,6 +251,12 @@ void filter_line(
                 const int at = y * wide + x;
                 const long target = base + y * inner + x;
 ${reduce()}\
+                if (together > 1) {
+% for v in range(BLOCK):
+                    scatter(sum_${v}, at + ${v * step}, wide, count, n, (int)inner, end - line, result + base);
+% endfor
+                    continue;
+                }
 % for v in range(BLOCK):
                 store(sum_${v}, result + target + ${v * step}, earlier + target + ${v * step}, length - x - ${v * step});
 % endfor
@@ -213,8 +267,9 @@ ${reduce()}\
 % for v in range(BLOCK):
             {
                 const int f = at + ${v * step}, y = f / wide;
-                const long target = base + y * inner + (f - y * wide);
-                store(sum_${v}, result + target, earlier + target, count * wide - f);
+                const int x = f - y * wide, l = together > 1 ? x / (int)inner : 0;
+                const long target = base + (l * (long)n + y) * inner + x - l * (int)inner;
+                store(sum_${v}, result + target, earlier + target, line + l < end ? count * wide - f : 0);
             }
 % endfor
         }

@@ -79,7 +79,25 @@ static inline result_vec_t to_result(const sum_vec_t v)
 % endif
 }
 
-static inline void store(const sum_vec_t v, __global result_t *to, __global const result_t *before, const long count)
+% if NUMBERS.reduce == "mean":
+/* Return sums of `size` numbers divided by it, and cut towards zero if they are integers. */
+static inline sum_vec_t mean_of(const sum_vec_t v, const int size)
+{
+% if NUMBERS.sum == "int":
+    /* Quotients of 17 bits are right in float but for one. */
+    const sum_vec_t positive = v < 0 ? -v : v;
+    sum_vec_t quotient = ${converted("int", f"{converted('float', 'positive')} * (1.0f / size)")};
+    const sum_vec_t rest = positive - quotient * size;
+    quotient = rest < 0 ? quotient - 1 : rest >= size ? quotient + 1 : quotient;
+    return v < 0 ? -quotient : quotient;
+% else:
+    return v / (sum_t)size;
+% endif
+}
+
+% endif
+/* Return what becomes of sums: `count` numbers of a vector, or all its lanes. */
+static inline result_vec_t finish(const sum_vec_t v, __global const result_t *before, const long count)
 {
     result_vec_t r = to_result(v);
 % if "square" in NUMBERS.combine:
@@ -97,12 +115,18 @@ static inline void store(const sum_vec_t v, __global result_t *to, __global cons
 % if "root" in NUMBERS.combine:
     r = ${"sqrt(r)" if not whole else converted(result, f"sqrt({converted('double' if size(result) > 2 and NUMBERS.double else 'float', 'r')})")};
 % endif
+    return r;
+}
+
+static inline void store(const sum_vec_t v, __global result_t *to, __global const result_t *before, const long count)
+{
+    const result_vec_t r = finish(v, before, count);
 % if width > 1:
     if (count >= WIDTH) {
         ${at(NUMBERS, "global", "result", "to")} = r;
     } else {
         for (int l = 0; l < count; ++l)
-            to[l] = ((__private result_t *)&r)[l];
+            to[l] = ((__private const result_t *)&r)[l];
     }
 % else:
     if (count > 0)

@@ -223,7 +223,9 @@ class Filtering:
         if not windows:
             return self.copy()
         shape, types = self._parts
-        total = mean_type(types["dtype"], types["result_type"])
+        total = mean_type(
+            types["dtype"], types["result_type"], max(window.size for window in windows)
+        )
         found = self._cval(cval)
         if is_whole(total) and not are_whole(np.array(found, object)):
             total = np.dtype(np.float64)

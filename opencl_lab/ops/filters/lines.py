@@ -30,6 +30,10 @@ LEAST = 4096
 """Least values of a group, if there are so many."""
 BUSY = 8
 """Groups for each compute unit, if there are enough values."""
+SHORT = 4
+"""Vectors of a CPU in a line that is filtered together with others; on GPUs items of a group."""
+TOGETHER = 8192
+"""Values of a tile of such lines."""
 LONG_ROWS = 8
 """Rows of a tile for each value of the window: fewer are read again by neighbours too often."""
 
@@ -42,6 +46,7 @@ class Tile(NamedTuple):
     chunks: int
     lines: int
     room: int
+    together: int = 1
 
 
 class TiledLines(Algorithm[LinesProblem]):
@@ -96,8 +101,11 @@ class TiledLines(Algorithm[LinesProblem]):
         step = config.integer("BLOCK") * wg_size * width
         tiles = 1 if problem.reduce == "sum" else 3
 
+        def room_of(nbytes: int) -> int:
+            return nbytes // total.itemsize // tiles - step
+
         def fitting(nbytes: int) -> Tile | None:
-            room = nbytes // total.itemsize // tiles - step
+            room = room_of(nbytes)
             part = min(inner, max(room // (LONG_ROWS * window.size), width, 32))
             part = min(inner, round_up(ceil_divide(inner, ceil_divide(inner, part)), max(width, 2)))
             rows = min(n, room // part - window.size + 1)
@@ -115,6 +123,17 @@ class TiledLines(Algorithm[LinesProblem]):
         lines = max(1, min(LEAST // (rows * tile.part), outer // groups))
         lines = max(lines, ceil_divide(outer, CUDA_GROUPS))
         step_room = (rows + window.size - 1) * tile.part + step
+        unit = width if device.kind == "cpu" else 1
+        most = SHORT * (width if device.kind == "cpu" else wg_size)
+        alone = width > 1 and (inner >= width or one.combine)
+        if n * inner <= most and outer >= 2 * unit and not alone:
+            of_a_line = (n + window.size - 1) * inner
+            fitting_lines = min(TOGETHER, room_of(passed_room(device))) // of_a_line
+            together = max(unit, min(fitting_lines, outer) // unit * unit)
+            lines = round_up(max(lines, ceil_divide(outer, groups)), together)
+            if together * of_a_line <= room_of(passed_room(device)):
+                step_room = together * of_a_line + step
+                return Tile(n, inner, 1, lines, step_room, together)
         return tile._replace(rows=rows, lines=lines, room=step_room)
 
     def launch(self, one: Pass, config: Config, device: Device) -> Launch:
@@ -158,6 +177,7 @@ class TiledLines(Algorithm[LinesProblem]):
                 "part": np.int32(tile.part),
                 "chunks": np.int32(tile.chunks),
                 "lines": np.int32(tile.lines),
+                "together": np.int32(tile.together),
                 "size": np.int32(window.size),
                 "before": np.int32(window.before),
                 "mode": window.boundary,

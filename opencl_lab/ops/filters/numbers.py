@@ -35,10 +35,11 @@ def sum_type(dtype: Type, result: Type, whole: bool) -> Type:
     return np.dtype(np.float32 if short else np.float64)
 
 
-def mean_type(dtype: Type, result: Type) -> Type:
+def mean_type(dtype: Type, result: Type, longest: int) -> Type:
     """Return the type of sums for means, in which those of integers do not wrap around."""
     if is_whole(dtype) and is_whole(result) and dtype.itemsize < 8:
-        return np.dtype(np.int64)
+        short = max(dtype.itemsize, result.itemsize) <= 2 and longest < 1 << 15
+        return np.dtype(np.int32 if short else np.int64)
     return sum_type(dtype, result, whole=False)
 
 

@@ -123,11 +123,7 @@ class PaddedWindow(_Padded):
 
     def plan(self, problem: WindowProblem, config: Config, device: Device) -> Plan:
         """Plan a copy that is continued beyond the edges, and the filter of it."""
-        buffers = [problem.image]
-        buffers += [Buffer("distances_0", "in", (problem.places,), np.dtype(np.int64))]
-        if problem.reduce == "sum":
-            buffers += [Buffer("weights", "in", (problem.places,), problem.sum_type)]
-        buffers += [problem.result]
+        buffers = window_buffers(problem)
         if not problem.count:
             return Plan(tuple(buffers), ())
         one = Pass(problem, "image", "result")
@@ -181,6 +177,15 @@ def line_buffers(problem: LinesProblem) -> list[Buffer]:
     buffers = [problem.image]
     if problem.reduce == "sum":
         buffers.append(Buffer("weights", "in", (problem.taps,), problem.sum_type))
+    return [*buffers, problem.result]
+
+
+def window_buffers(problem: WindowProblem) -> list[Buffer]:
+    """Return the caller's buffers of a filter by a window."""
+    buffers = [problem.image]
+    buffers += [Buffer("distances_0", "in", (problem.places,), np.dtype(np.int64))]
+    if problem.reduce == "sum":
+        buffers += [Buffer("weights", "in", (problem.places,), problem.sum_type)]
     return [*buffers, problem.result]
 
 

@@ -47,8 +47,10 @@ class LinesSolver(_FilterSolver[LinesProblem]):
 
     name = "filter-lines"
     registry: ClassVar[Registry] = {
+        "cross": "opencl_lab.ops.filters.near:NearCross",
         "extremes": "opencl_lab.ops.filters.extremes:Extremes",
         "planes": "opencl_lab.ops.filters.planes:Planes",
+        "sheets": "opencl_lab.ops.filters.sheets:Sheets",
         "tiled": "opencl_lab.ops.filters.lines:TiledLines",
         "padded": "opencl_lab.ops.filters.padded:PaddedLines",
     }
@@ -60,6 +62,7 @@ class WindowSolver(_FilterSolver[WindowProblem]):
     name = "filter-window"
     registry: ClassVar[Registry] = {
         "networks": "opencl_lab.ops.filters.networks:Networks",
+        "near": "opencl_lab.ops.filters.near:NearWindow",
         "window": "opencl_lab.ops.filters.padded:PaddedWindow",
     }
 

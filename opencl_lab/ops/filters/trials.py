@@ -52,7 +52,7 @@ def lines(
 ) -> tuple[LinesProblem, dict[str, Array], Array]:
     """Return a filter of axes one after the other, with whole weights: its inputs and result."""
     image, kind = _numbers(dtype, shape, rng), np.dtype(dtype)
-    total = {"sum": sum_type(kind, kind, whole=True), "mean": mean_type(kind, kind)}.get(
+    total = {"sum": sum_type(kind, kind, whole=True), "mean": mean_type(kind, kind, 0)}.get(
         reduce, kind
     )
     problem = LinesProblem(shape, kind, kind, total, reduce, (0, 0), False, (windows,))
