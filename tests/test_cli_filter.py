@@ -101,6 +101,21 @@ def test_colours_are_filtered_each_by_itself_and_opacity_is_kept(files):
 
 
 @pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [("int8", "int8"), ("uint32", "uint32"), ("int64", "float64"), ("longdouble", "float64")],
+)
+def test_means_have_the_type_of_integers_that_float64_holds(files, dtype, kept):
+    image = np.arange(60).reshape(6, 10).astype(dtype)
+    np.save("x.npy", image)
+    result = oclab("filter", "x.npy", "--mean", 3, "-o", "y.npy", *QUICK)
+    assert result.returncode == 0, result.stderr
+    assert np.load("y.npy").dtype == kept
+    np.testing.assert_allclose(
+        np.load("y.npy"), ndimage.uniform_filter(image.astype(float), 3), atol=0.51
+    )
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["photo.png"], "which filter? Name one: gaussian"),
@@ -115,6 +130,10 @@ def test_colours_are_filtered_each_by_itself_and_opacity_is_kept(files):
         (["--gradient", 1, "--dtype", "uint8"], "take float32"),
         (["--median", 3, "--algorithm", "tiled"], "is one of filter-window"),
         (["--mode", "cliff"], "mode must be one of"),
+        (["--median", 3, "--ksize", 5], "ksize is for percentile"),
+        (["--median", 3, "--axis", 0], "axis is for sobel and prewitt"),
+        (["--minimum", 10**20], "is too large"),
+        (["rays.tif", "--median", 3, "--dtype", "uint8"], "cannot be converted to uint8"),
     ],
 )
 def test_bad_usage_is_one_sentence(files, arguments, words):

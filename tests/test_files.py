@@ -252,6 +252,26 @@ def test_numbers_of_tiff_are_never_changed(tmp_path, monkeypatch, dtype, shape):
         read_array(path, TIFFS)
 
 
+@pytest.mark.parametrize("reader", ["Pillow", "tifffile"])
+def test_tiff_of_palettes_inks_and_paper_is_read_as_colours(tmp_path, monkeypatch, reader):
+    if reader == "tifffile":
+        pytest.importorskip("tifffile")
+    else:
+        monkeypatch.setattr("opencl_lab.lab.files.tiff._has_tifffile", lambda: False)
+    colours, path = Image.effect_noise((7, 5), 90).convert("RGB"), tmp_path / "x.tif"
+    for mode, like in (("P", "RGB"), ("CMYK", "RGB"), ("LA", "RGBA")):
+        image = colours.convert(mode)
+        image.save(path)
+        np.testing.assert_array_equal(read_array(path, TIFFS), np.asarray(image.convert(like)))
+    grey = np.asarray(colours)[..., 0].copy()
+    path.write_bytes(
+        tiff_of(~grey).replace(
+            struct.pack("<HHII", 262, 4, 1, 1), struct.pack("<HHII", 262, 4, 1, 0)
+        )
+    )
+    np.testing.assert_array_equal(read_array(path, TIFFS), grey)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "float64"])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_sound_that_scipy_wrote(tmp_path, dtype, channels):
