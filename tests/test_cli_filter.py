@@ -121,7 +121,7 @@ def test_means_have_the_type_of_integers_that_float64_holds(files, dtype, kept):
         (["photo.png"], "which filter? Name one: gaussian"),
         (["photo.png", "--sobel", "--median", 3], "take one, and filter its result next"),
         (["photo.png", "--median", 3, "--size", 9], "size is given by the input file"),
-        (["photo.png", "--axes", "0,5", "--mean", 3], "of 3 dimensions, not"),
+        (["photo.png", "--axes", "0,5", "--mean", 3], "out of bounds for 3 dimensions"),
         (["photo.png", "--sobel", "-o", "x.tif"], "pip install tifffile"),
         (["volume.tif", "--median", 3, "-o", "x.png"], ".tif and .npy hold volumes"),
         (["--median", 0], "must be positive, not 0"),
@@ -178,5 +178,10 @@ def test_prepared_calls(rng):
     x, y = rng.random((2, 30, 40), np.float32)
     prepared = ol.prepare("filter", x, median=3)
     np.testing.assert_array_equal(prepared(y, out=x), ndimage.median_filter(y, 3))
+    for axes in (0, (-2,)):
+        prepared_sobel = ol.prepare("filter", x, sobel=True, axes=axes)
+        np.testing.assert_array_equal(prepared_sobel(y), ol.ndimage.sobel(y, axes=axes, axis=0))
+    with pytest.raises(ol.InvalidProblem, match="axis must be a whole number"):
+        ol.prepare("filter", x, median=3, axes="0")
     with pytest.raises(ol.InvalidProblem, match="out must be of float32"):
         prepared(y, out=np.empty((30, 40)))

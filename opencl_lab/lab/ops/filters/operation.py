@@ -30,6 +30,7 @@ from opencl_lab.ops.filters.calls import (
     USUAL,
     FilterCall,
     asked,
+    derivative_axis,
     filtered_axes,
     named_filter,
 )
@@ -116,13 +117,13 @@ class Filter(Operation[FilterCall]):
     ) -> FilterCall:
         name, value = named_filter(chosen) or USUAL
         axes = filtered_axes(shape, chosen["axes"], coloured)
-        more = {item: chosen[item] for item in ("mode", "cval")}
-        usual = {"ksize": 3, "axis": axes[-1] if axes else -1}
         for item, takers in (("ksize", ("percentile",)), ("axis", ALONG)):
             if chosen[item] is not None and name not in takers:
                 raise InvalidProblem(f"{item} is for {' and '.join(takers)}: leave it out")
-            more[item] = usual[item] if chosen[item] is None else chosen[item]
-        return FilterCall(shape, dtype, name, value, axes=axes, **more)
+        ksize = 3 if chosen["ksize"] is None else chosen["ksize"]
+        axis = derivative_axis(chosen["axis"], axes)
+        edges = chosen["mode"], chosen["cval"]
+        return FilterCall(shape, dtype, name, value, ksize, axis, axes, *edges)
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[FilterCall, Arrays]:
         """Filter the array `image`, converted to `dtype` if given.
