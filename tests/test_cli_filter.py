@@ -151,6 +151,13 @@ def test_every_filter_is_measured_beside_scipy(name):
     assert ours["ok"] and scipy["ok"], scipy
 
 
+def test_titles_tell_axes_apart():
+    assert FILTER.problem(size=9, median=3).title == "median 3 of 9 x 9 float32, reflect"
+    lines = FILTER.problem(size=9, depth=2, mean=3, axes=(-1, 1)).title
+    assert lines == "mean 3 of 2 x 9 x 9 float32 along 1, 2, reflect"
+    assert FILTER.problem(size=9, sobel=True).title == "sobel of 9 x 9 float32 along 1, reflect"
+
+
 def test_wrong_values_are_seen():
     for options in ({"size": 60, "gaussian": 2.0}, {"size": 60, "median": 3, "dtype": "uint8"}):
         point = point_of(FILTER, options, 0)

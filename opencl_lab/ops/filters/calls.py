@@ -114,10 +114,13 @@ class FilterCall(Problem):
 
     @property
     def title(self) -> str:
-        """The filter, its numbers, and the array."""
-        numbers = " ".join(f"{number:g}" for number in self.arguments)
-        shape = " x ".join(map(str, self.shape))
-        return f"{self.filter}{' ' * bool(numbers)}{numbers} of {shape} {self.dtype}, {self.mode}"
+        """The filter, its numbers, the array, and its axes unless all are filtered alike."""
+        named = " ".join([self.filter, *(f"{number:g}" for number in self.arguments)])
+        axes = (self.axis,) if self.filter in ALONG else self.axes
+        along = ""
+        if self.filter in ALONG or len(axes) < len(self.shape):
+            along = f" along {', '.join(map(str, axes))}"
+        return f"{named} of {' x '.join(map(str, self.shape))} {self.dtype}{along}, {self.mode}"
 
     @property
     def count(self) -> int:
