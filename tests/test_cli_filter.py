@@ -101,12 +101,27 @@ def test_colours_are_filtered_each_by_itself_and_opacity_is_kept(files):
 
 
 @pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [("int8", "int8"), ("uint32", "uint32"), ("int64", "float64"), ("longdouble", "float64")],
+)
+def test_means_have_the_type_of_integers_that_float64_holds(files, dtype, kept):
+    image = np.arange(60).reshape(6, 10).astype(dtype)
+    np.save("x.npy", image)
+    result = oclab("filter", "x.npy", "--mean", 3, "-o", "y.npy", *QUICK)
+    assert result.returncode == 0, result.stderr
+    assert np.load("y.npy").dtype == kept
+    np.testing.assert_allclose(
+        np.load("y.npy"), ndimage.uniform_filter(image.astype(float), 3), atol=0.51
+    )
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["photo.png"], "which filter? Name one: gaussian"),
         (["photo.png", "--sobel", "--median", 3], "take one, and filter its result next"),
         (["photo.png", "--median", 3, "--size", 9], "size is given by the input file"),
-        (["photo.png", "--axes", "0,5", "--mean", 3], "of 3 dimensions, not"),
+        (["photo.png", "--axes", "0,5", "--mean", 3], "out of bounds for 3 dimensions"),
         (["photo.png", "--sobel", "-o", "x.tif"], "pip install tifffile"),
         (["volume.tif", "--median", 3, "-o", "x.png"], ".tif and .npy hold volumes"),
         (["--median", 0], "must be positive, not 0"),
@@ -115,6 +130,10 @@ def test_colours_are_filtered_each_by_itself_and_opacity_is_kept(files):
         (["--gradient", 1, "--dtype", "uint8"], "take float32"),
         (["--median", 3, "--algorithm", "tiled"], "is one of filter-window"),
         (["--mode", "cliff"], "mode must be one of"),
+        (["--median", 3, "--ksize", 5], "ksize is for percentile"),
+        (["--median", 3, "--axis", 0], "axis is for sobel and prewitt"),
+        (["--minimum", 10**20], "is too large"),
+        (["rays.tif", "--median", 3, "--dtype", "uint8"], "cannot be converted to uint8"),
     ],
 )
 def test_bad_usage_is_one_sentence(files, arguments, words):
@@ -130,6 +149,13 @@ def test_every_filter_is_measured_beside_scipy(name):
     assert result.returncode == 0, result.stderr
     ours, scipy = json.loads(result.stdout)["results"]
     assert ours["ok"] and scipy["ok"], scipy
+
+
+def test_titles_tell_axes_apart():
+    assert FILTER.problem(size=9, median=3).title == "median 3 of 9 x 9 float32, reflect"
+    lines = FILTER.problem(size=9, depth=2, mean=3, axes=(-1, 1)).title
+    assert lines == "mean 3 of 2 x 9 x 9 float32 along 1, 2, reflect"
+    assert FILTER.problem(size=9, sobel=True).title == "sobel of 9 x 9 float32 along 1, reflect"
 
 
 def test_wrong_values_are_seen():
@@ -159,5 +185,10 @@ def test_prepared_calls(rng):
     x, y = rng.random((2, 30, 40), np.float32)
     prepared = ol.prepare("filter", x, median=3)
     np.testing.assert_array_equal(prepared(y, out=x), ndimage.median_filter(y, 3))
+    for axes in (0, (-2,)):
+        prepared_sobel = ol.prepare("filter", x, sobel=True, axes=axes)
+        np.testing.assert_array_equal(prepared_sobel(y), ol.ndimage.sobel(y, axes=axes, axis=0))
+    with pytest.raises(ol.InvalidProblem, match="axis must be a whole number"):
+        ol.prepare("filter", x, median=3, axes="0")
     with pytest.raises(ol.InvalidProblem, match="out must be of float32"):
         prepared(y, out=np.empty((30, 40)))

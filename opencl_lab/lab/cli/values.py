@@ -21,7 +21,7 @@ def whole_numbers(text: str) -> list[int]:
     except (ValueError, OverflowError) as error:
         raise InvalidProblem(f"not a list of whole numbers: {text!r}") from error
     if not numbers:
-        raise InvalidProblem("the list of sizes is empty")
+        raise InvalidProblem("the list is empty")
     return numbers
 
 

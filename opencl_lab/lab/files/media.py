@@ -58,11 +58,16 @@ def read_picture(path: Path) -> np.ndarray[Any, Any]:
         image = ImageOps.exif_transpose(stored)  # in the orientation of the camera
         if image.mode.startswith("I"):
             return np.asarray(image).astype(np.uint16)
-        if image.mode not in ("L", "RGB", "RGBA"):
-            clear = "A" in image.getbands() or "transparency" in image.info
-            grey = image.mode in ("1", "LA") and not clear
-            return np.asarray(image.convert("L" if grey else "RGBA" if clear else "RGB"))
-        return np.asarray(image)
+        return in_colours(image)
+
+
+def in_colours(image: Any) -> np.ndarray[Any, Any]:
+    """Return an image of 8 bits or fewer as grey values, RGB or, with opacity, RGBA."""
+    if image.mode not in ("L", "RGB", "RGBA"):
+        clear = "A" in image.getbands() or "transparency" in image.info
+        grey = image.mode == "1" and not clear
+        image = image.convert("L" if grey else "RGBA" if clear else "RGB")
+    return np.asarray(image)
 
 
 def _is_deep(tiles: list[Any]) -> bool:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.wording import listed
-from opencl_lab.lab.files.media import opened_picture
+from opencl_lab.lab.files.media import in_colours, opened_picture
 
 PILLOW_MODES = ("1", "L", "I", "I;16", "I;16B", "F", "RGB", "RGBA")
 """Modes of Pillow that hold the numbers of a file as they are, if its bits do."""
+CONVERTED_MODES = ("P", "PA", "LA", "CMYK", "YCbCr")
+"""Modes whose numbers are no colours yet, or grey with opacity."""
 PILLOW_TYPES = ("uint8", "uint16", "int32", "float32")
 """Types that Pillow writes; colours are of the first one."""
 INSTALL = "`pip install tifffile`, which is then used,"
@@ -20,6 +22,10 @@ INSTALL = "`pip install tifffile`, which is then used,"
 
 def _has_tifffile() -> bool:
     return find_spec("tifffile") is not None
+
+
+def _advice() -> str:
+    return "save it as .npy" if _has_tifffile() else f"{INSTALL} or save it as .npy"
 
 
 def read_tiff(path: Path) -> np.ndarray[Any, Any]:
@@ -35,30 +41,36 @@ def read_tiff(path: Path) -> np.ndarray[Any, Any]:
         series = file.series[0]
         if len(file.series) > 1:
             raise ValueError(f"it holds {len(file.series)} images of several sizes; save one")
+        colours = series.axes.find("S")  # which may come first
+        plain = colours < 0 or series.shape[colours] in (3, 4)
+        if not plain or series.keyframe.photometric not in (1, 2):  # white is 0, palettes, inks
+            return _read_by_pillow(path)
         try:
             array = np.asarray(series.asarray())
         except ValueError as error:
             if "imagecodecs" not in str(error):
                 raise
             return _read_by_pillow(path)
-        planes = series.axes.find("S")  # colours, which may come first
-    return array if planes < 0 else np.moveaxis(array, planes, -1)
+    return array if colours < 0 else np.moveaxis(array, colours, -1)
 
 
 def _read_by_pillow(path: Path) -> np.ndarray[Any, Any]:
     from PIL import ImageSequence
 
-    pages, advice = [], f" that Pillow reads: {INSTALL} or save it as .npy"
-    with opened_picture(path, ("TIFF",), advice) as file:
+    pages = []
+    with opened_picture(path, ("TIFF",), f" that Pillow reads: {_advice()}") as file:
         for page in ImageSequence.Iterator(file):
             tags: Any = page.tag_v2  # type: ignore[attr-defined]
             bits, kinds = tags.get(258, (1,)), tags.get(339, (1,))
             whole, signed = page.mode == "I", kinds[0] == 2
             most = 32 if len(bits) == 1 else 8
+            if page.mode in CONVERTED_MODES and max(bits) <= 8:
+                pages.append(in_colours(page))
+                continue
             if page.mode not in PILLOW_MODES or signed != whole or max(bits) > most:
                 raise ValueError(
                     f"Pillow does not read its numbers of {max(bits)} bits (mode {page.mode}) as "
-                    f"they are: {INSTALL} or save it as .npy"
+                    f"they are: {_advice()}"
                 )
             array = np.asarray(page)
             pages.append(array.astype(np.int16) if signed and max(bits) == 16 else array)

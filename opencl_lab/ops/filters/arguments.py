@@ -11,7 +11,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.options import python_value, text, whole_number
 from opencl_lab.ops.filters.numbers import Type
 from opencl_lab.ops.filters.problem import MODES, Window
-from opencl_lab.runtime.arrays import as_array, is_device_array
+from opencl_lab.runtime.arrays import as_array, axis_of, is_device_array
 
 Host = np.ndarray[Any, Any]
 
@@ -29,6 +29,16 @@ def each(value: Any, count: int, name: str) -> list[Any]:
     if len(values) != count:
         raise InvalidProblem(f"{name} must be one value, or {count}, as many as axes: {value!r}")
     return values
+
+
+def axes_of(axes: Any, count: int) -> tuple[int, ...]:
+    """Return the axes to filter, of an array of `count` dimensions: all of them for None."""
+    if axes is None:
+        return tuple(range(count))
+    found = tuple(axis_of(axis, count) for axis in (axes if np.iterable(axes) else (axes,)))
+    if len(set(found)) < len(found):
+        raise InvalidProblem(f"axes must be unique, and not {axes!r}")
+    return found
 
 
 def mode_of(mode: Any) -> str:

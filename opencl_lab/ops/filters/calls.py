@@ -15,6 +15,7 @@ from opencl_lab.core.plan import Plan, Work
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.filters import linear, ranks
+from opencl_lab.ops.filters.arguments import axes_of
 from opencl_lab.ops.filters.filtering import Asked, Filtering, Inquiry
 from opencl_lab.ops.filters.numbers import Type, is_whole
 from opencl_lab.ops.filters.solver import LINES, WINDOW
@@ -113,10 +114,13 @@ class FilterCall(Problem):
 
     @property
     def title(self) -> str:
-        """The filter, its numbers, and the array."""
-        numbers = " ".join(f"{number:g}" for number in self.arguments)
-        shape = " x ".join(map(str, self.shape))
-        return f"{self.filter}{' ' * bool(numbers)}{numbers} of {shape} {self.dtype}, {self.mode}"
+        """The filter, its numbers, the array, and its axes unless all are filtered alike."""
+        named = " ".join([self.filter, *(f"{number:g}" for number in self.arguments)])
+        axes = (self.axis,) if self.filter in ALONG else self.axes
+        along = ""
+        if self.filter in ALONG or len(axes) < len(self.shape):
+            along = f" along {', '.join(map(str, axes))}"
+        return f"{named} of {' x '.join(map(str, self.shape))} {self.dtype}{along}, {self.mode}"
 
     @property
     def count(self) -> int:
@@ -224,12 +228,15 @@ FILTER_SOLVER = FilterSolver()
 
 def filtered_axes(shape: tuple[int, ...], axes: Any, coloured: bool) -> tuple[int, ...]:
     """Return the axes to filter, all but that of colours unless they are given."""
-    if axes is None:
-        return tuple(range(len(shape) - coloured))
-    found = tuple(sorted(axis + len(shape) * (axis < 0) for axis in axes))
-    if len(set(found)) < len(found) or any(not 0 <= axis < len(shape) for axis in found):
-        raise InvalidProblem(f"axes are different ones of {len(shape)} dimensions, not {axes}")
-    return found
+    given = range(len(shape) - coloured) if axes is None else axes
+    return tuple(sorted(axes_of(given, len(shape))))
+
+
+def derivative_axis(axis: int | None, axes: tuple[int, ...]) -> int:
+    """Return the axis of a derivative, the last one that is filtered unless it is given."""
+    if axis is not None:
+        return axis
+    return axes[-1] if axes else -1
 
 
 @replayed()
@@ -248,7 +255,7 @@ def filter(
     prewitt: bool = False,
     laplace: bool = False,
     ksize: int = 3,
-    axis: int = -1,
+    axis: int | None = None,
     axes: Any = None,
     mode: str = "reflect",
     cval: float = 0.0,
@@ -271,5 +278,6 @@ def filter(
         raise InvalidProblem(f"out must be of {f.array.dtype}, as the image is, and not {f.dtype}")
     shape = tuple(f.array.shape)
     chosen = filtered_axes(shape, axes, False)
+    axis = derivative_axis(axis, chosen)
     problem = FilterCall(shape, f.array.dtype, name, value, ksize, axis, chosen, mode, cval)
     return f.run(*asked(problem), algorithm=algorithm, config=config)

@@ -16,6 +16,7 @@ from opencl_lab.drivers.discovery import DeviceSpec, depth_of_caller
 from opencl_lab.ops.filters.arguments import (
     Host,
     are_whole,
+    axes_of,
     each,
     one_window,
     real_type_of,
@@ -145,12 +146,7 @@ class Filtering:
 
     def axes(self, axes: Any) -> tuple[int, ...]:
         """Return the axes to filter: all of them for None."""
-        if axes is None:
-            return tuple(range(self.ndim))
-        found = tuple(self.axis(axis) for axis in (axes if np.iterable(axes) else (axes,)))
-        if len(set(found)) < len(found):
-            raise InvalidProblem(f"axes must be unique, and not {axes!r}")
-        return found
+        return axes_of(axes, self.ndim)
 
     def turned(self, array: Host, axes: Any) -> Host:
         """Return weights with their dimensions in the order of `axes`, from that of the array."""

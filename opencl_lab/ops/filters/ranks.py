@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -14,6 +15,7 @@ from opencl_lab.ops.alike import like
 from opencl_lab.ops.filters.arguments import Host, each, host_weights, one_window, size_of
 from opencl_lab.ops.filters.filtering import Filtering
 from opencl_lab.ops.filters.networks import MOST_VALUES
+from opencl_lab.ops.filters.problem import LONGEST
 from opencl_lab.ops.filters.signatures import Begin, Edges, along_axis, of_rank, over_footprint
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.call import Call
@@ -48,7 +50,10 @@ def _places(f: Filtering, size: Any, footprint: Any, axes: Any) -> Host:
     if footprint is None:
         if size is None:
             raise InvalidProblem(f"{f.name} needs the size of a window, or its footprint")
-        return np.ones([size_of(item) for item in each(size, count, "size")], bool)
+        sizes = [size_of(item) for item in each(size, count, "size")]
+        if math.prod(sizes) >= LONGEST:
+            raise InvalidProblem(f"a window of {math.prod(sizes):,} values is too large")
+        return np.ones(sizes, bool)
     if size is not None:
         warnings.warn("ignoring size because footprint is set", stacklevel=depth_of_caller())
     places = np.asarray(host_weights(footprint, "footprint"), bool)

@@ -10,7 +10,7 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
 from opencl_lab.core.kernels import host_c_type
-from opencl_lab.lab.files import FORMATS, PICTURES, TIFFS, is_rounded, read_array
+from opencl_lab.lab.files import FORMATS, PICTURES, TIFFS, convert, is_rounded, read_array
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.conv2d import tolerance
@@ -205,7 +205,7 @@ class Conv2d(Operation[Conv2dProblem]):
         if image.dtype.kind == "c":
             raise InvalidProblem(f"cannot filter images of dtype {image.dtype}: give real numbers")
         if "dtype" in options:
-            image = image.astype(options["dtype"])
+            image = convert(image, options["dtype"])
         elif image.dtype.kind in "iu" and chosen["filter"] in SIGNED:
             # float32 holds integers of 16 bits exactly, but not longer ones
             image = image.astype(np.float32 if image.dtype.itemsize <= 2 else np.float64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.files import FORMATS, PICTURES, TIFFS
+from opencl_lab.lab.files import FORMATS, PICTURES, TIFFS, convert
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.filters.expected import compare, filtered
@@ -24,11 +24,13 @@ from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.lab.reference.threads import opencv_threads
 from opencl_lab.ops.conv2d.arguments import COLOURS
 from opencl_lab.ops.filters.calls import (
+    ALONG,
     FILTER_SOLVER,
     FUNCTIONS,
     USUAL,
     FilterCall,
     asked,
+    derivative_axis,
     filtered_axes,
     named_filter,
 )
@@ -66,7 +68,8 @@ class Filter(Operation[FilterCall]):
         Option("sobel", bool, False, "derivative along --axis, smoothed by 1, 2, 1"),
         Option("prewitt", bool, False, "derivative along --axis, smoothed by 1, 1, 1"),
         Option("laplace", bool, False, "sum of second derivatives"),
-        Option("ksize", int, 3, "values of a window along each axis, for percentile"),
+        Option("ksize", int, None, "values of a window along each axis, for percentile",
+               default_text="3"),
         Option("axis", int, None, "axis of sobel and prewitt", default_text="the last filtered"),
         Option("axes", tuple, None, "axes to filter, such as 1,2 for each page by itself",
                default_text="all but colours"),
@@ -114,11 +117,13 @@ class Filter(Operation[FilterCall]):
     ) -> FilterCall:
         name, value = named_filter(chosen) or USUAL
         axes = filtered_axes(shape, chosen["axes"], coloured)
-        axis = chosen["axis"]
-        if axis is None:
-            axis = axes[-1] if axes else -1
-        more = {item: chosen[item] for item in ("ksize", "mode", "cval")}
-        return FilterCall(shape, dtype, name, value, axis=axis, axes=axes, **more)
+        for item, takers in (("ksize", ("percentile",)), ("axis", ALONG)):
+            if chosen[item] is not None and name not in takers:
+                raise InvalidProblem(f"{item} is for {' and '.join(takers)}: leave it out")
+        ksize = 3 if chosen["ksize"] is None else chosen["ksize"]
+        axis = derivative_axis(chosen["axis"], axes)
+        edges = chosen["mode"], chosen["cval"]
+        return FilterCall(shape, dtype, name, value, ksize, axis, axes, *edges)
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[FilterCall, Arrays]:
         """Filter the array `image`, converted to `dtype` if given.
@@ -134,12 +139,13 @@ class Filter(Operation[FilterCall]):
         if image.dtype.kind == "c":
             raise InvalidProblem(f"cannot filter images of dtype {image.dtype}: give real numbers")
         if "dtype" in options:
-            image = image.astype(options["dtype"])
+            image = convert(image, options["dtype"])
         elif image.dtype.kind in "biu" and found[0] in (*SMOOTH, *SIGNED):
             # float32 holds integers of 16 bits exactly, but not longer ones
             image = image.astype(np.float32 if image.dtype.itemsize <= 2 else np.float64)
         elif image.dtype.kind in "bf" and image.dtype.name not in TYPES:
-            image = image.astype(np.uint8 if image.dtype.kind == "b" else np.float32)
+            wide = np.float32 if image.dtype.itemsize == 2 else np.float64
+            image = image.astype(np.uint8 if image.dtype.kind == "b" else wide)
         image = np.ascontiguousarray(image, image.dtype.newbyteorder("="))
         problem = self._call(chosen, image.shape, image.dtype, _is_coloured(image, chosen))
         return problem, {"image": image, **asked(problem).inputs}
@@ -151,7 +157,8 @@ class Filter(Operation[FilterCall]):
             return result
         image, chosen = arrays["image"], self.with_defaults(options)
         name, _ = named_filter(chosen) or USUAL
-        whole = image.dtype.kind in "iu" and image.dtype.name in TYPES  # not int64, from text
+        # Text holds int64, and float64 does not hold all of that.
+        whole = image.dtype.kind in "iu" and image.dtype.itemsize < 8
         if whole and name in SMOOTH and "dtype" not in options:
             limits = np.iinfo(image.dtype)
             result = np.rint(result).clip(limits.min, limits.max).astype(image.dtype)
