@@ -32,7 +32,6 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array, new_array
 from opencl_lab.distributed.device_exchange import Move, moved
-from opencl_lab.distributed.device_exchange import Move, moved
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.layout import Run, Shape, Slab, slab
 from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, private, same, world
@@ -341,13 +340,22 @@ def _rows_of(array: AnyArray, axis: int, rows: Array, call: Call) -> AnyArray:
         return array[runs[0]]
     if not is_device_array(array):
         return array.take(rows, axis)
-    made = empty(array, (*array.shape[:axis], len(rows), *array.shape[axis + 1 :]), array.dtype, call)
+    made = empty(
+        array, (*array.shape[:axis], len(rows), *array.shape[axis + 1 :]), array.dtype, call
+    )
     begin = 0
     for run in runs:
         end = begin + run[axis].stop - run[axis].start
         assign(made[_at(axis, begin, end)], array[run], call)
         begin = end
     return made
+
+
+def _place(shape: Sequence[int], axis: int, begin: int, end: int) -> Place:
+    """Return the place of some indices of an axis, in an array of this shape along the others."""
+    whole = [slice(0, n) for n in shape]
+    whole[axis] = slice(begin, end)
+    return tuple(whole)
 
 
 def _at(axis: int, begin: int, end: int) -> tuple[slice, ...]:
