@@ -88,8 +88,9 @@ def around_parameters(operation, algorithm, device):
     config = algorithm.default_config(operation.problem(**options), device)
     values = {value for value in config.values() if type(value) is int and 2 <= value <= 20_000}
     sizes = {value + step for value in values for step in (-1, 0, 1)}
+    usual = {name: value for name, value in options.items() if name not in OBLONG}
     name = operation.size_option
-    return [Case(f"edge-{size}", {**options, name: size}) for size in sorted(sizes)]
+    return [Case(f"edge-{size}", {**usual, name: size}) for size in sorted(sizes)]
 
 
 def keys_of(dtype, shape):
