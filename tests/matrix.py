@@ -70,11 +70,16 @@ class Case:
 def usual_options(operation, algorithm, device):
     """Return the options of a problem that an algorithm is for: none, or those of a case."""
     cases = (case.options for case in ROWS[operation.name] if case.arrays is None)
+    possible = []  # on another device
     for options in ({}, *cases):
+        problem = operation.problem(**options)
         with suppress(InvalidConfig):
-            algorithm.default_config(operation.problem(**options), device)
-            return options
-    raise AssertionError(f"{algorithm.name} is for no case of {operation.name}")
+            algorithm.default_config(problem, device)
+            if algorithm.supports(problem, device) is None:
+                return options
+            possible.append(options)
+    assert possible, f"{algorithm.name} is for no case of {operation.name}"
+    return possible[0]
 
 
 def around_parameters(operation, algorithm, device):
@@ -83,8 +88,9 @@ def around_parameters(operation, algorithm, device):
     config = algorithm.default_config(operation.problem(**options), device)
     values = {value for value in config.values() if type(value) is int and 2 <= value <= 20_000}
     sizes = {value + step for value in values for step in (-1, 0, 1)}
+    usual = {name: value for name, value in options.items() if name not in OBLONG}
     name = operation.size_option
-    return [Case(f"edge-{size}", {**options, name: size}) for size in sorted(sizes)]
+    return [Case(f"edge-{size}", {**usual, name: size}) for size in sorted(sizes)]
 
 
 def keys_of(dtype, shape):

@@ -164,7 +164,7 @@ KEPT = {}
 
 def made(operation, case):
     """Return the problem of a case, its inputs, which nobody may change, and right outputs."""
-    key = operation.name, case.name
+    key = operation.name, case.name, str(case.options)  # edges of algorithms differ in these
     if key not in KEPT:
         KEPT[key] = case.make(operation)
     return KEPT[key]

@@ -52,9 +52,10 @@ class SampleSelect(Algorithm[TopkProblem]):
 
     name = "sample-select"
     templates = (TEMPLATE,)
+    version = 2
     space = SearchSpace(
         (
-            Parameter("WG_SIZE", (128, 256, 512), "items in a group, a power of two"),
+            Parameter("WG_SIZE", (128, 256, 512), "items in a group that looks for candidates"),
             Parameter("ITEM_KEYS", (4, 8, 16), "keys that an item reads together"),
         ),
         POWER,

@@ -41,6 +41,7 @@ class BinarySearch(Algorithm[SearchProblem]):
 
     name = "binary-search"
     templates = (TEMPLATE,)
+    version = 2
     space = SearchSpace(
         (
             Parameter("WG_SIZE", (1, 64, 128, 256, 512, 1024), "items in a group; CPUs: 1"),
