@@ -86,7 +86,7 @@ def test_names_and_parameters_are_those_of_numpy(name):
             ]
             for m in (ol.fft, np.fft)
         )
-        assert ours == [*theirs, ("queue", None), ("device", None)]
+        assert ours == [*theirs, ("queue", None), ("device", None), ("wait_for", None)]
 
 
 @pytest.mark.full
