@@ -95,6 +95,7 @@ def test_half_precision_is_computed_in_single(side, rng):
         ((1, 8), (9, 3), (1,)),
         ((3, 4, 5), (3, 2, 3), [2, 1]),
         ((3, 50), (3, 1), 1),
+        ((1, 4), (5, 1), 0),
     ],
 )
 def test_axes_and_broadcasting(side, rng, name, mode, one, other, axes):

@@ -274,11 +274,12 @@ def _transformed(
     """Return a part of a convolution of device arrays by transforms along axes."""
     call.use(a, queue)
     call.check(b)
+    begins, shape = _part(a, b, mode, axes)
     if not axes:  # as SciPy has it, in the common type
         dtype = np.result_type(_single(a.dtype), _single(b.dtype))
-        return sums(call, _floating(call, a, dtype), _floating(call, b, dtype), dtype)
+        product = sums(call, _floating(call, a, dtype), _floating(call, b, dtype), dtype)
+        return _cut(call, product, begins, shape)
     dtype = np.result_type(_spectral(a.dtype), _spectral(b.dtype))
-    begins, shape = _part(a, b, mode, axes)
     return _cut(call, by_transforms(call, a, b, dtype, axes, in_blocks), begins, shape)
 
 
