@@ -153,6 +153,18 @@ def test_an_array_of_the_host_goes_to_the_device_of_the_other(queue, rng):
         np.testing.assert_allclose(result.get(), np.convolve(x, y), rtol=1e-4, atol=1e-3)
 
 
+def test_host_arrays_are_computed_on_the_serial_side_if_asked(serial, rng):
+    arrays = [rng.integers(-9, 9, n, np.int8) for n in (50, 7)]
+    for name, how in (
+        ("fftconvolve", {}),
+        ("oaconvolve", {}),
+        ("correlate", {"method": "direct"}),
+        ("correlate", {"method": "fft"}),
+    ):
+        got = getattr(ol.signal, name)(*arrays, **how, device=serial)
+        np.testing.assert_allclose(got, getattr(scipy.signal, name)(*arrays, **how), atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("name", "shapes", "options"),
     [

@@ -142,8 +142,9 @@ def correlate(
         result = _correlated(a, b, mode=mode, direct=direct, queue=queue)
     else:
         result = _correlated(a, b, mode=mode, direct=False, queue=queue)
-        rounded = pyopencl.clmath.rint(result)
-        result = (rounded != 0).view(dtype) if dtype.kind == "b" else rounded.astype(dtype)
+        with session_of(result.queue).exclusive(result.queue):
+            rounded = pyopencl.clmath.rint(result)
+            result = (rounded != 0).view(dtype) if dtype.kind == "b" else rounded.astype(dtype)
     return to_host(result)[()] if on_host else result  # a number if it has no dimensions
 
 
