@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyopencl.clmath
 
-from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.kernels import C_TYPES, lacks_type
 from opencl_lab.core.options import whole_number
 from opencl_lab.drivers.discovery import DeviceSpec
@@ -281,6 +281,7 @@ def _transformed(
         product = sums(call, _floating(call, a, dtype), _floating(call, b, dtype), dtype)
         return _cut(call, product, begins, shape)
     dtype = np.result_type(_spectral(a.dtype), _spectral(b.dtype))
+    _check_type(call, a, b, dtype)
     return _cut(call, by_transforms(call, a, b, dtype, axes, in_blocks), begins, shape)
 
 
@@ -301,9 +302,20 @@ def _correlated(
         how: dict[str, Any] = {"axes": axes, "shape": shape, "starts": begins}
         return sums(call, a, reversed_b, dtype, **how, conjugate=conjugate)
     dtype = _spectral(dtype)
+    _check_type(call, a, b, dtype)
     if conjugate:
         reversed_b = copied(reversed_b, call, conjugate=True)
     return _cut(call, by_transforms(call, a, reversed_b, dtype, axes), begins, shape)
+
+
+def _check_type(call: Call, a: AnyArray, b: AnyArray, dtype: np.dtype[Any]) -> None:
+    """Refuse transforms in a type that the device lacks, before anything is built."""
+    lacking = lacks_type(call.device, dtype)
+    if lacking:
+        raise InvalidConfig(
+            f"{lacking}, in which {a.dtype} and {b.dtype} are transformed; "
+            "convert them to float32 or complex64"
+        )
 
 
 def _floating(call: Call, array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
