@@ -129,6 +129,15 @@ def test_integers_are_exact_whatever_they_are(side):
         np.testing.assert_array_equal(result, np.correlate(large, large, "full"))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_sums_of_small_integers_wrap_around(side, rng, device, dtype):
+    limits = np.iinfo(dtype)
+    x, y = rng.integers(limits.min, limits.max, (2, 200), dtype, endpoint=True)
+    for method in ("direct", "auto", "fft") if device.capabilities.fp64 else ("direct",):
+        result = side.get(ol.signal.correlate(side.put(x), side.put(y), method=method))
+        np.testing.assert_array_equal(result, np.correlate(x, y, "full"))
+
+
 def test_strided_arrays_of_any_layout(side, rng):
     x, y = numbers(rng, (12, 10), np.float32), numbers(rng, (6, 5), np.float32)
     for method in ("direct", "fft"):

@@ -144,7 +144,12 @@ def correlate(
         result = _correlated(a, b, mode=mode, direct=False, queue=queue)
         with session_of(result.queue).exclusive(result.queue):
             rounded = pyopencl.clmath.rint(result)
-            result = (rounded != 0).view(dtype) if dtype.kind == "b" else rounded.astype(dtype)
+            if dtype.kind == "b":
+                result = (rounded != 0).view(dtype)
+            elif dtype.itemsize < 8:  # large sums wrap around, as in "direct"
+                result = rounded.astype(np.int64).astype(dtype)
+            else:
+                result = rounded.astype(dtype)
     return to_host(result)[()] if on_host else result  # a number if it has no dimensions
 
 
