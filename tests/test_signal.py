@@ -15,7 +15,7 @@ MODES = ("full", "same", "valid")
 SINGLE = (np.float16, np.float32, np.complex64)
 LENGTHS = (((7,), (3,)), ((8,), (4,)), ((3,), (8,)), ((9, 8), (4, 3)), ((5, 6, 7), (2, 3, 4)))
 TYPES = (
-    *(("f4", "f4"), ("f8", "f8"), ("c8", "c8"), ("f4", "c8"), ("c16", "f8")),
+    *(("f4", "f4"), ("f8", "f8"), ("c8", "c8"), ("f4", "c8"), ("c16", "f8"), ("f8", "c16")),
     *(("i4", "i4"), ("i1", "i2"), ("u8", "i1"), ("?", "?"), ("f4", "i4")),
 )
 
@@ -59,6 +59,9 @@ def test_types_are_those_of_scipy(side, rng, types, device):
     if not double:
         with pytest.raises(InvalidConfig, match="no double precision"):
             ol.signal.fftconvolve(*map(side.put, arrays))
+        if np.result_type(*types).itemsize >= 8:
+            with pytest.raises(InvalidConfig, match="no double precision"):
+                ol.signal.correlate(*map(side.put, arrays), method="fft")
         if np.result_type(*types).kind in "fc":
             return
     elif types != ("f4", "i4"):  # SciPy transforms that float32 in single precision
@@ -95,6 +98,7 @@ def test_half_precision_is_computed_in_single(side, rng):
         ((1, 8), (9, 3), (1,)),
         ((3, 4, 5), (3, 2, 3), [2, 1]),
         ((3, 50), (3, 1), 1),
+        ((1, 4), (5, 1), 0),
     ],
 )
 def test_axes_and_broadcasting(side, rng, name, mode, one, other, axes):
@@ -125,6 +129,15 @@ def test_integers_are_exact_whatever_they_are(side):
         np.testing.assert_array_equal(result, np.correlate(large, large, "full"))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_sums_of_small_integers_wrap_around(side, rng, device, dtype):
+    limits = np.iinfo(dtype)
+    x, y = rng.integers(limits.min, limits.max, (2, 200), dtype, endpoint=True)
+    for method in ("direct", "auto", "fft") if device.capabilities.fp64 else ("direct",):
+        result = side.get(ol.signal.correlate(side.put(x), side.put(y), method=method))
+        np.testing.assert_array_equal(result, np.correlate(x, y, "full"))
+
+
 def test_strided_arrays_of_any_layout(side, rng):
     x, y = numbers(rng, (12, 10), np.float32), numbers(rng, (6, 5), np.float32)
     for method in ("direct", "fft"):
@@ -150,6 +163,18 @@ def test_an_array_of_the_host_goes_to_the_device_of_the_other(queue, rng):
     for result in (ol.signal.fftconvolve(there, y), ol.signal.fftconvolve(y, there)):
         assert result.queue == queue
         np.testing.assert_allclose(result.get(), np.convolve(x, y), rtol=1e-4, atol=1e-3)
+
+
+def test_host_arrays_are_computed_on_the_serial_side_if_asked(serial, rng):
+    arrays = [rng.integers(-9, 9, n, np.int8) for n in (50, 7)]
+    for name, how in (
+        ("fftconvolve", {}),
+        ("oaconvolve", {}),
+        ("correlate", {"method": "direct"}),
+        ("correlate", {"method": "fft"}),
+    ):
+        got = getattr(ol.signal, name)(*arrays, **how, device=serial)
+        np.testing.assert_allclose(got, getattr(scipy.signal, name)(*arrays, **how), atol=1e-9)
 
 
 @pytest.mark.parametrize(

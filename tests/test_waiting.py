@@ -9,6 +9,7 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem, LaunchError
+from opencl_lab.core.queues import within_gate
 from opencl_lab.runtime import replay
 
 OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
@@ -130,8 +131,23 @@ def test_events_of_other_contexts(queue, own_queue, rng):
         ol.sort(cl.array.to_device(queue, data), wait_for=event)
 
 
-def test_failed_events_are_errors(queue):
+def test_failed_events_are_errors(side, queue):
     failed = cl.UserEvent(queue.context)
     failed.set_status(-5)
+    keys = side.put(np.ones(4, np.float32))
     with pytest.raises(LaunchError, match="an event of wait_for has failed"):
-        ol.sort(np.ones(4, np.float32), wait_for=failed)
+        ol.sort(keys, wait_for=failed)
+    np.testing.assert_array_equal(side.get(ol.sort(keys)), np.ones(4))
+
+
+def test_calls_on_arrays_of_the_serial_side_wait(serial, rng):
+    data = rng.random(64, np.float32)
+    keys, results = ol.to_device(data, serial), []
+    for _ in range(3):  # results are held, so each takes new memory
+        gate = cl.UserEvent(keys.context)
+        threading.Timer(0.01, gate.set_status, [cl.command_execution_status.COMPLETE]).start()
+        results.append(ol.sort(keys, wait_for=gate))
+        assert gate.command_execution_status == cl.command_execution_status.COMPLETE
+    for result in results:
+        with within_gate(serial.handle):
+            np.testing.assert_array_equal(result.get(), np.sort(data))

@@ -332,7 +332,7 @@ def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue) -> cl.array.A
         queue, array.shape, array.dtype, order="C" if array.flags.c_contiguous else "F"
     )
     if array.size:
-        with memory_errors():
+        with memory_errors(), session_of(queue).exclusive(queue):
             copied = cl.enqueue_copy(queue, block_of(made), array, is_blocking=False)
         made.events = [copied]
         if array.nbytes <= HELD:

@@ -64,7 +64,8 @@ class DeviceCall(BoundCall):
                 continue
             block = array.base_data
             if block is None:  # OpenCL has no empty buffers
-                block = pool.take(1)
+                with pool.exclusive():
+                    block = pool.take(1)
                 pool.give(1, block)  # no kernel reads or writes it
             memory.append(block)
             written = array.events
@@ -72,13 +73,13 @@ class DeviceCall(BoundCall):
                 waits += pending((array,), queue)
             if own["queue"] is not queue and own["queue"] not in (None, queue):
                 elsewhere.append(array)
-        for item in self._fresh:
-            take = item.allocator or pool.take
-            memory.append(take(item.nbytes))
         available = self._available
         with self._lock:
             before, available.value = available.value, 1
             try:
+                for item in self._fresh:
+                    take = item.allocator or pool.take
+                    memory.append(take(item.nbytes))
                 event = self.enqueue(memory, waits, events)
                 if elsewhere and event is None:
                     event = cl.enqueue_marker(queue)

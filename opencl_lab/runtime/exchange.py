@@ -71,7 +71,7 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
             return array
         if wanted.context == there.context:
             return array.with_queue(wanted)
-        array = contiguous(array, Call(there)).get()
+        array = to_host(array)
     if array.dtype.hasobject:
         raise InvalidProblem(f"a device cannot hold {array.dtype}, Python's objects")
     wanted = queue_or_default(wanted)
@@ -102,10 +102,10 @@ def to_host(x: Any, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, 
     queue = x.queue
     session = session_of(queue)
     dense = contiguous(x, Call(queue))
-    if dense.offset or not _through_pinned(session, dense.nbytes, staging.LEAST):
-        return np.asarray(dense.get(ary=out))
-    result: np.ndarray[Any, Any] = np.empty(dense.shape, dense.dtype) if out is None else out
     with session.exclusive(queue):
+        if dense.offset or not _through_pinned(session, dense.nbytes, staging.LEAST):
+            return np.asarray(dense.get(ary=out))
+        result: np.ndarray[Any, Any] = np.empty(dense.shape, dense.dtype) if out is None else out
         session.staging.fetch(queue, result, dense.base_data)
     return result
 

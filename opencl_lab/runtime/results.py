@@ -287,8 +287,8 @@ class PooledArray(cl.array.Array):
             own.update(changes)
             return self
         pool, room = lease.pool, 1 << (nbytes - 1).bit_length()
-        block = pool.take(room)
         with pool.exclusive():
+            block = pool.take(room)
             event = cl.enqueue_copy(pool.queue, block, lease.block, byte_count=nbytes)
         return self.of(pool, block, attributes_of(self) | changes, event, room)
 

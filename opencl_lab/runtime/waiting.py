@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import pyopencl as cl
 
 from opencl_lab.core.errors import InvalidProblem, LaunchError
-from opencl_lab.core.queues import check_process, within_gate
+from opencl_lab.core.queues import check_process, gate_of, within_gate
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.executable import explain
@@ -22,6 +22,8 @@ from opencl_lab.runtime.session import session_of
 
 WaitFor: TypeAlias = cl.Event | Iterable[cl.Event] | None
 """Argument of functions that take device arrays: what the first launch waits for."""
+
+FAILED = "an event of wait_for has failed"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -101,7 +103,10 @@ def _queues(
 
 
 def _enqueue_wait(queue: cl.CommandQueue, events: Sequence[cl.Event]) -> None:
-    """Have all further commands of a queue wait for events, without waiting here."""
+    """Have all further commands of a queue wait for events, without waiting here.
+
+    Behind a gate, commands run in the thread that enqueues them, so that thread waits.
+    """
     session = session_of(queue)
     try:
         for event in events:
@@ -109,10 +114,14 @@ def _enqueue_wait(queue: cl.CommandQueue, events: Sequence[cl.Event]) -> None:
                 raise InvalidProblem(
                     "an event of wait_for belongs to another context than the queue of the call"
                 )
+            if event.command_execution_status < cl.command_execution_status.COMPLETE:
+                raise LaunchError(f"{FAILED}: status {event.command_execution_status}")
             other: Any = event.command_queue  # a user event has none
             if other is not None and other != queue:
                 other.flush()  # as OpenCL requires before one queue waits for another
-        if events:
+        if gate_of(queue.device) is not None:
+            _wait(events)
+        elif events:
             with session.exclusive(queue):
                 cl.enqueue_barrier(queue, wait_for=events)
     except cl.Error as error:
@@ -130,4 +139,4 @@ def _wait(events: Iterable[cl.Event]) -> None:
                 with within_gate(queue.device):
                     event.wait()
     except cl.Error as error:
-        raise LaunchError(f"an event of wait_for has failed: {error}") from error
+        raise LaunchError(f"{FAILED}: {error}") from error

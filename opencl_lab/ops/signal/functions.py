@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyopencl.clmath
 
-from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.kernels import C_TYPES, lacks_type
 from opencl_lab.core.options import whole_number
 from opencl_lab.drivers.discovery import DeviceSpec
@@ -142,8 +142,14 @@ def correlate(
         result = _correlated(a, b, mode=mode, direct=direct, queue=queue)
     else:
         result = _correlated(a, b, mode=mode, direct=False, queue=queue)
-        rounded = pyopencl.clmath.rint(result)
-        result = (rounded != 0).view(dtype) if dtype.kind == "b" else rounded.astype(dtype)
+        with session_of(result.queue).exclusive(result.queue):
+            rounded = pyopencl.clmath.rint(result)
+            if dtype.kind == "b":
+                result = (rounded != 0).view(dtype)
+            elif dtype.itemsize < 8:  # large sums wrap around, as in "direct"
+                result = rounded.astype(np.int64).astype(dtype)
+            else:
+                result = rounded.astype(dtype)
     return to_host(result)[()] if on_host else result  # a number if it has no dimensions
 
 
@@ -274,11 +280,13 @@ def _transformed(
     """Return a part of a convolution of device arrays by transforms along axes."""
     call.use(a, queue)
     call.check(b)
+    begins, shape = _part(a, b, mode, axes)
     if not axes:  # as SciPy has it, in the common type
         dtype = np.result_type(_single(a.dtype), _single(b.dtype))
-        return sums(call, _floating(call, a, dtype), _floating(call, b, dtype), dtype)
+        product = sums(call, _floating(call, a, dtype), _floating(call, b, dtype), dtype)
+        return _cut(call, product, begins, shape)
     dtype = np.result_type(_spectral(a.dtype), _spectral(b.dtype))
-    begins, shape = _part(a, b, mode, axes)
+    _check_type(call, a, b, dtype)
     return _cut(call, by_transforms(call, a, b, dtype, axes, in_blocks), begins, shape)
 
 
@@ -299,9 +307,20 @@ def _correlated(
         how: dict[str, Any] = {"axes": axes, "shape": shape, "starts": begins}
         return sums(call, a, reversed_b, dtype, **how, conjugate=conjugate)
     dtype = _spectral(dtype)
+    _check_type(call, a, b, dtype)
     if conjugate:
         reversed_b = copied(reversed_b, call, conjugate=True)
     return _cut(call, by_transforms(call, a, reversed_b, dtype, axes), begins, shape)
+
+
+def _check_type(call: Call, a: AnyArray, b: AnyArray, dtype: np.dtype[Any]) -> None:
+    """Refuse transforms in a type that the device lacks, before anything is built."""
+    lacking = lacks_type(call.device, dtype)
+    if lacking:
+        raise InvalidConfig(
+            f"{lacking}, in which {a.dtype} and {b.dtype} are transformed; "
+            "convert them to float32 or complex64"
+        )
 
 
 def _floating(call: Call, array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
