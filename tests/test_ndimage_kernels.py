@@ -46,6 +46,14 @@ def test_two_axes_in_one_launch_on_gpus(reduce, dtype, shape, rng):
             assert [one.kernel for one in plan.launches] == ["filter_sheet"]
 
 
+def test_a_window_of_one_value_along_long_rows(rng):
+    """Each place has more values than a tile, and nothing lies around it."""
+    windows = Window(0, 5, 2, "wrap"), Window(1, 1, 0, "mirror")
+    problem, inputs, right = lines("sum", "float32", windows, rng, (20, 6, 600))
+    found, plan = on_any_device(Sheets(), problem, inputs, WG_SIZE=64)
+    assert is_near(found, right) and len(plan.launches) == 1
+
+
 def test_three_axes_and_terms_on_gpus(rng):
     """Columns alone, then two axes; several filters of the same axes in one launch, and a root."""
     kind, shape = np.dtype(np.float32), (20, 30, 45)

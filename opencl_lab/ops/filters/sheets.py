@@ -82,7 +82,7 @@ class Sheets(Planes):
         """Return the places of a tile: less than half of its values lie around it."""
         _, _, w, inner = pair.extents
         around = pair.row.size - 1
-        tile = max(config.integer("TILE") // inner, 2 * around)
+        tile = max(config.integer("TILE") // inner, 2 * around, 1)
         part = tile - around
         part = ceil_divide(w, ceil_divide(w, part))
         return round_up(part, 4) if inner == 1 else part
