@@ -8,6 +8,7 @@ from ndimage_checks import both, is_near, numbers, scipy_ndimage
 from tuning_runs import GPU
 
 import opencl_lab as ol
+from opencl_lab import ndimage
 from opencl_lab.core.space import Config
 from opencl_lab.ops.conv2d.trials import BOUNDARIES
 from opencl_lab.ops.filters.lines import TiledLines
@@ -137,6 +138,18 @@ def test_means_share_what_they_add(size, rng):
                 x = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
             right, found = both("uniform_filter", x, size, mode="mirror", axes=(0, 1))
             assert is_near(found, right)
+
+
+def test_means_of_integers_are_cut_to_the_type_of_the_result_after_each_axis(rng):
+    """Also if two axes could take one launch; a far value beyond the edges does not wrap around."""
+    x = rng.integers(-1000, 1000, (60, 300)).astype(np.int16)
+    for output in ("uint8", "uint32"):
+        columns = ndimage.uniform_filter1d(x, 5, 0, output=output)
+        found = ndimage.uniform_filter(x, 5, output=output)
+        np.testing.assert_array_equal(found, ndimage.uniform_filter1d(columns, 5, 1))
+    flat = np.full(9, 7, np.int16)
+    edge = ndimage.uniform_filter1d(flat, 3, mode="constant", cval=3 * 2**30, output="int32")
+    assert edge.tolist() == [2**30 + 4, *[7] * 7, 2**30 + 4]
 
 
 @pytest.mark.parametrize("name", ["correlate1d", "uniform_filter1d", "maximum_filter1d"])
