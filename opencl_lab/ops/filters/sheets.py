@@ -76,7 +76,7 @@ class Sheets(Planes):
             return False
         lines, taps = self._local(column, row, pair, config)
         room = lines + taps + self._rows(column, config) + 2 * ARGUMENT_BYTES
-        return self._part(pair, config) >= 1 and room <= passed_room(device)
+        return room <= passed_room(device)
 
     def _part(self, pair: Pair, config: Config) -> int:
         """Return the places of a tile: less than half of its values lie around it."""
