@@ -8,6 +8,7 @@ from ndimage_checks import both, is_near, numbers, scipy_ndimage
 from tuning_runs import GPU
 
 import opencl_lab as ol
+from opencl_lab import ndimage
 from opencl_lab.core.space import Config
 from opencl_lab.ops.conv2d.trials import BOUNDARIES
 from opencl_lab.ops.filters.lines import TiledLines
@@ -44,6 +45,14 @@ def test_two_axes_in_one_launch_on_gpus(reduce, dtype, shape, rng):
             found, plan = on_any_device(Sheets(), problem, inputs, **config)
             assert is_near(found, right)
             assert [one.kernel for one in plan.launches] == ["filter_sheet"]
+
+
+def test_a_window_of_one_value_along_long_rows(rng):
+    """Each place has more values than a tile, and nothing lies around it."""
+    windows = Window(0, 5, 2, "wrap"), Window(1, 1, 0, "mirror")
+    problem, inputs, right = lines("sum", "float32", windows, rng, (20, 6, 600))
+    found, plan = on_any_device(Sheets(), problem, inputs, WG_SIZE=64)
+    assert is_near(found, right) and len(plan.launches) == 1
 
 
 def test_three_axes_and_terms_on_gpus(rng):
@@ -129,6 +138,18 @@ def test_means_share_what_they_add(size, rng):
                 x = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
             right, found = both("uniform_filter", x, size, mode="mirror", axes=(0, 1))
             assert is_near(found, right)
+
+
+def test_means_of_integers_are_cut_to_the_type_of_the_result_after_each_axis(rng):
+    """Also if two axes could take one launch; a far value beyond the edges does not wrap around."""
+    x = rng.integers(-1000, 1000, (60, 300)).astype(np.int16)
+    for output in ("uint8", "uint32"):
+        columns = ndimage.uniform_filter1d(x, 5, 0, output=output)
+        found = ndimage.uniform_filter(x, 5, output=output)
+        np.testing.assert_array_equal(found, ndimage.uniform_filter1d(columns, 5, 1))
+    flat = np.full(9, 7, np.int16)
+    edge = ndimage.uniform_filter1d(flat, 3, mode="constant", cval=3 * 2**30, output="int32")
+    assert edge.tolist() == [2**30 + 4, *[7] * 7, 2**30 + 4]
 
 
 @pytest.mark.parametrize("name", ["correlate1d", "uniform_filter1d", "maximum_filter1d"])

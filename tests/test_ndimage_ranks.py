@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from ndimage_checks import both
 
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.ops.filters.networks import Network
@@ -144,3 +145,20 @@ def test_extremes_along_axes(reduce, seed, device):
             problem, {"image": image}, algorithm="extremes", config=config, queue=device.queue()
         )
         np.testing.assert_array_equal(run.outputs["result"], right)
+
+
+def test_a_configuration_that_leaves_no_room_is_refused(device):
+    kind = np.dtype(np.float32)
+    problem = LinesProblem((99,), *[kind] * 3, "max", (0, 0), False, ((Window(0, 50, 9, "wrap"),),))
+    with pytest.raises(InvalidConfig, match="no room for a window of 50 values"):
+        LINES.plan(problem, device, "tiled", {"BLOCK": 1 << 24})
+
+
+def test_minima_are_cut_to_the_type_of_the_result_after_each_axis(rng):
+    """As in SciPy, whatever the size of a full window; with holes, once."""
+    x = rng.integers(-(2**31), 2**31, (20, 30)).astype(np.int32)
+    for size in (3, 9):
+        right, found = both("minimum_filter", x, size, output="uint8")
+        np.testing.assert_array_equal(found, right)
+    right, found = both("maximum_filter", x, None, footprint=[[0, 1], [1, 1]], output="uint8")
+    np.testing.assert_array_equal(found, right)

@@ -152,6 +152,18 @@ def _along(reduce: str) -> Made:
     return make
 
 
+def _under(name: str, sizes: tuple[int, ...]) -> Made:
+    def make(rng: Any) -> Any:
+        from opencl_lab.ops.filters.trials import windows
+
+        problem, inputs, right = windows(name, "int32", sizes, "wrap", rng, (4, 9, 13))
+        # As in calls, axes that are not filtered have no window.
+        filtered = tuple(window for window in problem.windows if window.size > 1)
+        return replace(problem, windows=filtered), inputs, {"result": right}
+
+    return make
+
+
 def _agreeing(n: int, lengths: list[int]) -> Made:
     """Rows of keys of which so many each agree in their upper digits, between two that do not.
 
@@ -326,6 +338,14 @@ CASES: dict[str, Race] = {
     "filter-sheet": Race(
         "opencl_lab.ops.filters.sheets.Sheets",
         {"ROWS": 4, "TILE": 32, "BAND": 8, "WG_SIZE": 32}, _along("sum"), True,
+    ),
+    "filter-near": Race(
+        "opencl_lab.ops.filters.near.NearWindow",
+        {"LAYERS": 2, "ROWS": 4, "BLOCK": 1, "WG_SIZE": 32}, _under("sum", (3, 1, 3)), True,
+    ),
+    "filter-network": Race(
+        "opencl_lab.ops.filters.networks.Networks",
+        {"RESULTS": 2, "WIDE": 8, "WG_SIZE": 32}, _under("rank", (1, 3, 3)), True,
     ),
     "searchsorted": Race(
         "searchsorted binary-search gpu", {"WG_SIZE": 16, "VALUES": 2}, _of(n=77, m=99), True

@@ -225,6 +225,8 @@ class Filtering:
         found = self._cval(cval)
         if is_whole(total) and not are_whole(np.array(found, object)):
             total = np.dtype(np.float64)
+        elif is_whole(total) and max(map(abs, found)) >= 1 << 16:
+            total = np.dtype(np.int64)
         problem = LinesProblem(
             shape, sum_type=total, reduce="mean", cval=found, terms=(tuple(windows),), **types
         )

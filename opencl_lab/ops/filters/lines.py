@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import group_limit, largest_power, positive
 from opencl_lab.core.plan import (
     CUDA_GROUPS,
@@ -140,7 +141,8 @@ class TiledLines(Algorithm[LinesProblem]):
         """Return the launch of a pass."""
         problem, (window,) = one.problem, one.problem.windows
         tile, total = self._tile(one, config, device), _total(one)
-        assert tile is not None  # it is supported
+        if tile is None:
+            raise InvalidConfig(f"{config} leaves no room for a window of {window.size:,} values")
         n, inner = problem.shape[window.axis], math.prod(problem.shape[window.axis + 1 :])
         outer, wg_size = math.prod(problem.shape[: window.axis]), config.integer("WG_SIZE")
         numbers = Numbers.of(

@@ -49,16 +49,16 @@ class _Box:
 
 def _axes(problem: WindowProblem) -> tuple[tuple[Window, ...], tuple[int, ...]] | None:
     """Return windows and lengths of three axes, or None if there are more."""
-    around = max(0, 3 - len(problem.axes))
     if len(problem.axes) > 3:
         return None
-    windows = (Window(0, 1, 0, "nearest"),) * around + tuple(one for one, _ in problem.axes)
-    extents = (1,) * around + tuple(n for _, n in problem.axes)
-    small = all(window.size <= LARGEST for window in windows)
-    # Windows of one value have no edges.
-    constant = any(one.mode == "constant" and one.size > 1 for one in windows)
+    alone = Window(0, 1, 0, "nearest")
+    # Rows beyond the last one are read, too, and windows of one value may have any mode.
+    axes = [(one if one.size > 1 else alone, n) for one, n in problem.axes]
+    axes = [(alone, 1)] * (3 - len(axes)) + axes
+    windows, extents = tuple(one for one, _ in axes), tuple(n for _, n in axes)
+    small = all(one.size <= LARGEST and one.mode != "constant" for one in windows)
     area = math.prod(extents[1:]) * problem.inner
-    return (windows, extents) if small and not constant and area < INDEX_LIMIT else None
+    return (windows, extents) if small and area < INDEX_LIMIT else None
 
 
 class _Near(Algorithm[P]):

@@ -89,9 +89,10 @@ class Pair:
         kind, total = first.problem.result_type, first.problem.sum_type
         if first.problem.reduce not in ("sum", "mean"):
             return False
-        # Means that are cut after each axis depend on the order of axes.
-        ordered = first.problem.reduce == "sum" or one.axis < other.axis
-        uncut = total == kind or (is_whole(total) and kind.kind != "b" and ordered)
+        # Means that are cut after each axis depend on the order of axes, and on what is cut off.
+        held = one.axis < other.axis and np.can_cast(first.problem.dtype, kind)
+        sure = first.problem.reduce == "sum" or held
+        uncut = total == kind or (is_whole(total) and kind.kind != "b" and sure)
         return uncut and "constant" not in (one.mode, other.mode)
 
     def joined(self, others: Sequence[tuple[Pass, Pass]]) -> Pair | None:

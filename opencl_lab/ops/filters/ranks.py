@@ -74,7 +74,9 @@ def _ranked(f: Filtering, rank: int, places: Host, edges: Edges, axes: Any) -> A
         raise InvalidProblem(f"there is no rank {rank} among the {count} values of the footprint")
     reduce = "min" if place == 0 else "max" if place == count - 1 else "rank"
     windows = f.windows(places.shape, mode, origin, axes)
-    if places.all() and reduce != "rank" and count > MOST_VALUES:
+    # Those of full windows are cut to the type of the result after each axis.
+    by_axis = count > MOST_VALUES or not np.can_cast(f.array.dtype, f.dtype)
+    if places.all() and reduce != "rank" and by_axis:
         return f.extremes(windows, reduce, cval)
     return f.window(windows, places, reduce, cval, rank=place)
 

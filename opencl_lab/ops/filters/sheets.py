@@ -76,13 +76,13 @@ class Sheets(Planes):
             return False
         lines, taps = self._local(column, row, pair, config)
         room = lines + taps + self._rows(column, config) + 2 * ARGUMENT_BYTES
-        return self._part(pair, config) >= 1 and room <= passed_room(device)
+        return room <= passed_room(device)
 
     def _part(self, pair: Pair, config: Config) -> int:
         """Return the places of a tile: less than half of its values lie around it."""
         _, _, w, inner = pair.extents
         around = pair.row.size - 1
-        tile = max(config.integer("TILE") // inner, 2 * around)
+        tile = max(config.integer("TILE") // inner, 2 * around, 1)
         part = tile - around
         part = ceil_divide(w, ceil_divide(w, part))
         return round_up(part, 4) if inner == 1 else part
