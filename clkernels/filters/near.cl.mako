@@ -22,9 +22,11 @@
  * LAYERS    planes of results that are computed side by side, no more than DEPTH
  * ROWS      rows of results that are computed side by side
  * BLOCK     vectors of a row that are computed side by side
+ * SUB_GROUP items of a sub-group, 0: the compiler chooses
  * WG_SIZE   items of a group; with vectors it is 1
  */
-<%page args="NUMBERS, SIZES, LEVELS, DEPTH, LAYERS, ROWS, BLOCK, WG_SIZE"/>\
+<%page args="NUMBERS, SIZES, LEVELS, DEPTH, LAYERS, ROWS, BLOCK, SUB_GROUP, WG_SIZE"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="numbers" file="numbers.mako"/>\
 <%
     width, reach = NUMBERS.width, ROWS + SIZES[1] - 1
@@ -98,7 +100,7 @@ ${add(kind, load, columns, vectors, taps, layers)}\
             const long target = (long)z * area + (long)y * length;
 </%def>\
 
-__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void filter_near(
     __global const element_t *restrict image,
     __global const sum_t *restrict weights,

@@ -23,9 +23,11 @@
  * SIZES     of the window along each axis: those of planes, rows, columns
  * COLOURS   most values at a place of a row
  * CONSTANT  whether there may be `cval` beyond an edge; for groups of one item it does not matter
+ * SUB_GROUP items of a sub-group, 0: the compiler chooses
  * WG_SIZE   items of a group; with vectors it is 1
  */
-<%page args="NUMBERS, NETWORK, SIZES, COLOURS, CONSTANT, WG_SIZE"/>\
+<%page args="NUMBERS, NETWORK, SIZES, COLOURS, CONSTANT, SUB_GROUP, WG_SIZE"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="numbers" file="numbers.mako"/>\
 <%namespace name="types" file="/common/types.mako"/>\
 <%
@@ -92,7 +94,7 @@ static inline int column_at(const int at, const int i, const int inner, const in
     return place < 0 ? -1 : place * inner + ahead % inner;
 }
 
-__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void filter_network(
     __global const element_t *image,
     __global result_t *result,

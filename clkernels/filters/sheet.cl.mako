@@ -24,9 +24,11 @@
  * ALONE     whether there is no filter of rows; inner is 1 then
  * ADJACENT  whether inner is 1
  * ROWS      sums of a column that an item makes side by side
+ * SUB_GROUP items of a sub-group, 0: the compiler chooses
  * WG_SIZE   items of a group
  */
-<%page args="NUMBERS, TERMS, SQUARES, ALONE, ADJACENT, ROWS, WG_SIZE"/>\
+<%page args="NUMBERS, TERMS, SQUARES, ALONE, ADJACENT, ROWS, SUB_GROUP, WG_SIZE"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="numbers" file="numbers.mako"/>\
 <%namespace name="types" file="/common/types.mako"/>\
 <%
@@ -69,7 +71,7 @@ typedef ${NUMBERS.result}4 result_four_t;
 % endfor
 </%def>\
 
-__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+__kernel ${extensions.ask_width(SUB_GROUP)}__attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void filter_sheet(
     __global const element_t *restrict image,
 % if weighted:

@@ -9,10 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import INDEX_LIMIT, group_limit, item_launch, largest_power, positive
+from opencl_lab.core.kernels import (
+    INDEX_LIMIT,
+    group_limit,
+    item_launch,
+    largest_power,
+    positive,
+    sub_group,
+)
 from opencl_lab.core.plan import Argument, Launch, LocalMemory, Plan, ceil_divide
 from opencl_lab.core.space import Config, Parameter, SearchSpace
-from opencl_lab.ops.filters.numbers import is_whole, lacks, lanes
+from opencl_lab.ops.filters.numbers import MANY_REGISTERS, is_whole, lacks, lanes
 from opencl_lab.ops.filters.padded import line_buffers, window_buffers
 from opencl_lab.ops.filters.planes import numbers_of
 from opencl_lab.ops.filters.problem import FilterProblem, LinesProblem, Window, WindowProblem
@@ -123,6 +130,7 @@ class _Near(Algorithm[P]):
             "LAYERS": layers,
             "ROWS": rows,
             "BLOCK": config["BLOCK"],
+            "SUB_GROUP": sub_group(device, MANY_REGISTERS),
             "WG_SIZE": config["WG_SIZE"],
         }
         return item_launch(TEMPLATE, "filter_near", items, params, arguments)

@@ -17,6 +17,7 @@ from opencl_lab.core.kernels import (
     largest_power,
     positive,
     power_of_two,
+    sub_group,
 )
 from opencl_lab.core.plan import (
     CUDA_GROUPS,
@@ -27,7 +28,7 @@ from opencl_lab.core.plan import (
     ceil_divide,
 )
 from opencl_lab.core.space import Config, Parameter, SearchSpace
-from opencl_lab.ops.filters.numbers import Numbers, lacks, lanes
+from opencl_lab.ops.filters.numbers import MANY_REGISTERS, Numbers, lacks, lanes
 from opencl_lab.ops.filters.problem import LONGEST, Window, WindowProblem
 from opencl_lab.ops.solver import Algorithm
 
@@ -326,6 +327,7 @@ class Networks(Algorithm[WindowProblem]):
             "SIZES": axes.sizes,
             "COLOURS": COLOURS,
             "CONSTANT": wg_size > 1 and any(w.mode == "constant" for w in problem.windows),
+            "SUB_GROUP": sub_group(device, MANY_REGISTERS),
             "WG_SIZE": wg_size,
         }
         size = (grid[0] * wg_size, *grid[1:])

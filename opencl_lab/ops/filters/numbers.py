@@ -16,6 +16,8 @@ SHORT = ("bool", "int8", "uint8", "int16", "uint16", "float32")
 TYPES = (*SHORT, "int32", "uint32", "int64", "uint64", "float64")
 """Types of arrays and results; complex ones are pairs of these."""
 VECTOR_BYTES = 64
+MANY_REGISTERS = 128
+"""Registers that an item of a GPU may need for results side by side."""
 
 
 def is_whole(dtype: Type) -> bool:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import group_limit, largest_power, positive
+from opencl_lab.core.kernels import group_limit, largest_power, positive, sub_group
 from opencl_lab.core.plan import (
     ARGUMENT_BYTES,
     Argument,
@@ -20,6 +20,7 @@ from opencl_lab.core.plan import (
 )
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.filters.lines import TiledLines
+from opencl_lab.ops.filters.numbers import MANY_REGISTERS
 from opencl_lab.ops.filters.padded import Pass
 from opencl_lab.ops.filters.planes import Pair, Planes, numbers_of, windows_of
 from opencl_lab.ops.filters.problem import LinesProblem, Window
@@ -126,6 +127,7 @@ class Sheets(Planes):
             "ALONE": False,
             "ADJACENT": inner == 1,
             "ROWS": config["ROWS"],
+            "SUB_GROUP": sub_group(device, MANY_REGISTERS),
             "WG_SIZE": config["WG_SIZE"],
         }
         return self._launched(grid[0], params, arguments)
@@ -151,6 +153,7 @@ class Sheets(Planes):
             "ALONE": True,
             "ADJACENT": True,
             "ROWS": config["ROWS"],
+            "SUB_GROUP": sub_group(device, MANY_REGISTERS),
             "WG_SIZE": config["WG_SIZE"],
         }
         return self._launched(grid[0], params, arguments)
