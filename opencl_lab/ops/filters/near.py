@@ -83,10 +83,12 @@ class _Near(Algorithm[P]):
     )
 
     def default_config(self, problem: P, device: Device) -> Config:
-        """Return groups of one item for CPUs."""
+        """Return groups of one item for CPUs, and few results where registers are few."""
         if device.kind == "cpu":
             return Config(LAYERS=1, ROWS=4, BLOCK=1, WG_SIZE=1)
         wide = largest_power(128, group_limit(device))
+        if device.capabilities.item_registers:
+            return Config(LAYERS=1, ROWS=4, BLOCK=1, WG_SIZE=wide)
         return Config(LAYERS=3, ROWS=8, BLOCK=1, WG_SIZE=wide)
 
     def _box(self, problem: Any) -> _Box | None:

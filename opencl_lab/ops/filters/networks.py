@@ -266,7 +266,9 @@ class Networks(Algorithm[WindowProblem]):
         wg_size = largest_power(256, group_limit(device))
         # Rows of several planes take many registers, which minima do not pay for.
         several = len(problem.windows) > 2 and problem.reduce != "rank"
-        return Config(RESULTS=4 if several else 8, WIDE=min(64, wg_size), WG_SIZE=wg_size)
+        few = bool(device.capabilities.item_registers) and problem.dtype.itemsize == 8
+        results = 2 if few else 4 if several else 8
+        return Config(RESULTS=results, WIDE=min(64, wg_size), WG_SIZE=wg_size)
 
     def supports(self, problem: WindowProblem, device: Device) -> str | None:
         """Need ranks of small windows, and room for what lies under some of them."""
