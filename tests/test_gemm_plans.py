@@ -123,6 +123,14 @@ def test_what_an_algorithm_does_not_do_is_said(algorithm, problem, made, reason)
         GEMM.choose(problem, made, algorithm)
 
 
+def test_sums_of_a_group_must_fit_the_stack_of_a_thread():
+    blocked = GEMM.algorithm("blocked")
+    large = {"WORK_M": 16, "WORK_N": 8, "WG_M": 32, "WG_N": 32, "TILE_K": 128, "WG_K": 4}
+    config = blocked.default_config(SQUARE, CPU).replace(**large)
+    with pytest.raises(InvalidConfig, match="2,097,152 bytes of a thread's stack, more than"):
+        blocked.plan(SQUARE, config, CPU)
+
+
 def test_plan_chooses_the_width_of_indices():
     blocked = GEMM.algorithm("blocked")
     for shape, index in (((46_340,) * 3, "uint"), ((46_341,) * 3, "ulong")):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import largest_power, not_negative, one_of, positive, sub_group
 from opencl_lab.core.plan import Launch, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
@@ -32,6 +33,9 @@ UNROLLED = 1024
 LATE_LOADS, EARLY_REGISTERS = 24, 192
 """Numbers of the next k tile from which on NVIDIA's compiler loads an item's share of them late, in
 float32, where a k tile of so many products is unrolled as a whole; registers of an item if not."""
+MOST_SUMS = 1 << 20
+"""Most bytes of the sums of a group on CPUs: PoCL keeps them, and what it copies of them, on the
+stack of a thread, which has 8 MiB."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +172,12 @@ class Blocked(launches.Product):
         if launches.is_empty(problem):
             return Plan(buffers, ())
         tile = _tile(config)
+        sums = tile.items * tile.WORK_M * tile.WORK_N * problem.sum_type.itemsize
+        if device.kind == "cpu" and sums > MOST_SUMS:
+            raise InvalidConfig(
+                f"the sums of a group take {sums:,} bytes of a thread's stack, more than "
+                f"{MOST_SUMS:,}: take smaller groups or fewer sums"
+            )
         slice_k = round_up(ceil_divide(problem.depth, config.integer("SPLITS")), tile.TILE_K)
         splits = max(1, ceil_divide(problem.depth, max(1, slice_k)))
         groups = tile.count(problem) * problem.batch * splits
