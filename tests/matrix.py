@@ -73,7 +73,7 @@ def usual_options(operation, algorithm, device):
     possible = []  # on another device
     for options in ({}, *cases):
         problem = operation.problem(**options)
-        with suppress(InvalidConfig):
+        with suppress(InvalidConfig, AssertionError):  # of a problem that it does not support
             algorithm.default_config(problem, device)
             if algorithm.supports(problem, device) is None:
                 return options
